@@ -1,0 +1,1 @@
+"""How good a language model is a text generator that only emits samples?"""

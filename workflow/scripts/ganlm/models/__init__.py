@@ -1,0 +1,1 @@
+"""Architectures, one module each: a change to one model touches no other."""
