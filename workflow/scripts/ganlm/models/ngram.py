@@ -1,0 +1,175 @@
+"""Interpolated n-gram language models: Witten-Bell and modified Kneser-Ney.
+
+Both have the form P_k(w | h) = share(hw) + backoff(h) P_{k-1}(w | h'), where h' is h without its oldest
+token and P_0 is uniform. A smoothing method is therefore nothing but two numbers per node of the trie,
+and scoring does not know which method it uses. An unseen context backs off with weight one.
+
+References: Witten and Bell (1991), method C; Chen and Goodman (1999), interpolated, modified Kneser-Ney.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from ganlm.generator import Explicit
+from ganlm.models.trie import ABSENT, ROOT, Level, Trie, count_ngrams
+
+Weights = tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyper-parameters of an n-gram model."""
+
+    order: int
+    smoothing: str = "witten-bell"
+
+    @classmethod
+    def parse(cls, block: dict) -> Self:
+        """From a model's block in the config."""
+        return cls(**{key: value for key, value in block.items() if key != "kind"})
+
+
+class NGram(Explicit):
+    """An interpolated n-gram model. Its state is the last order - 1 tokens of each row."""
+
+    def __init__(self, trie: Trie, settings: Settings) -> None:
+        self.trie = trie
+        self.settings = settings
+        self.vocabulary = trie.vocabulary
+        self._shares, self._backoffs = SMOOTHING[settings.smoothing](trie)
+
+    @classmethod
+    def train(cls, tokens: np.ndarray, vocabulary: int, settings: Settings) -> Self:
+        """Count `tokens`. There is nothing to optimise, hence nothing random."""
+        return cls(count_ngrams(tokens, settings.order, vocabulary), settings)
+
+    def start(self, rows: int) -> np.ndarray:
+        """The empty context: the first token of a window is a unigram prediction."""
+        return np.full((rows, self.settings.order - 1), ABSENT)
+
+    def feed(self, state: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """Keep the last order - 1 tokens."""
+        text = np.concatenate([state, tokens], axis=1)
+        return text[:, text.shape[1] - state.shape[1] :]
+
+    def predict(self, state: np.ndarray) -> np.ndarray:
+        """Probability of every token after each row's context."""
+        rows = len(state)
+        contexts = np.repeat(state, self.vocabulary, axis=0)
+        candidates = np.tile(np.arange(self.vocabulary), rows)[:, None]
+        return self._probabilities(contexts, candidates).reshape(rows, self.vocabulary)
+
+    def surprisal(self, state: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bits of every token of `tokens` at once: no loop over time."""
+        return -np.log2(self._probabilities(state, tokens)), self.feed(state, tokens)
+
+    def _probabilities(self, state: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """P(token | context) along each row, by walking all positions down the trie together.
+
+        The k-gram that ends at a position is a child of the (k-1)-gram that ends one position earlier,
+        so the nodes of one level are the contexts of the next.
+        """
+        text = np.concatenate([state, tokens], axis=1).astype(np.int64)
+        probability = np.full(text.shape, 1.0 / self.vocabulary)
+        context = np.full(text.shape, ROOT)
+        for length in range(1, self.trie.order + 1):
+            node = self.trie.find(length, context, text)
+            share = np.where(node >= 0, self._shares[length - 1][node], 0.0)
+            backoff = np.where(context >= 0, self._backoffs[length - 1][context], 1.0)
+            probability = share + backoff * probability
+            context = np.concatenate([np.full((len(text), 1), ABSENT), node[:, :-1]], axis=1)
+        return probability[:, state.shape[1] :]
+
+    def save(self, path: Path) -> None:
+        """Write the counts; the weights follow from them."""
+        arrays = {}
+        for length, level in enumerate(self.trie.levels, start=1):
+            arrays[f"keys.{length}"] = level.keys
+            arrays[f"counts.{length}"] = level.counts
+        save_file(arrays, path)
+
+    @classmethod
+    def load(cls, path: Path, vocabulary: int, settings: Settings) -> Self:
+        """Read what `save` wrote."""
+        arrays: Mapping[str, np.ndarray] = load_file(path)
+        levels = tuple(
+            Level(arrays[f"keys.{length}"], arrays[f"counts.{length}"])
+            for length in range(1, settings.order + 1)
+        )
+        return cls(Trie(vocabulary, levels), settings)
+
+
+def witten_bell(trie: Trie) -> Weights:
+    """share = c(hw) / (c(h) + T(h)), backoff = T(h) / (c(h) + T(h)), T = distinct followers of h."""
+    shares, backoffs = [], []
+    for length, contexts in enumerate(_context_sizes(trie), start=1):
+        counts, parents = trie.levels[length - 1].counts, trie.parents(length)
+        total = np.bincount(parents, counts, minlength=contexts)
+        followers = np.bincount(parents, minlength=contexts)
+        mass = np.maximum(total + followers, 1)
+        shares.append(counts / mass[parents])
+        backoffs.append(np.where(total > 0, followers / mass, 1.0))
+    return tuple(shares), tuple(backoffs)
+
+
+def kneser_ney(trie: Trie) -> Weights:
+    """Modified Kneser-Ney: absolute discounts D1, D2, D3+ and, below the top, continuation counts.
+
+    share = (c - D(c)) / total, backoff = (D1 N1(h) + D2 N2(h) + D3 N3+(h)) / total, where c is the
+    number of occurrences at the top level and the number of distinct left neighbours below it.
+    """
+    shares, backoffs = [], []
+    for length, contexts in enumerate(_context_sizes(trie), start=1):
+        counts, parents = _continuations(trie, length), trie.parents(length)
+        discount = np.minimum(_discounts(counts)[np.minimum(counts, 3)], counts)
+        total = np.bincount(parents, counts, minlength=contexts)
+        freed = np.bincount(parents, discount, minlength=contexts)
+        mass = np.maximum(total, 1)
+        shares.append((counts - discount) / mass[parents])
+        backoffs.append(np.where(total > 0, freed / mass, 1.0))
+    return tuple(shares), tuple(backoffs)
+
+
+SMOOTHING: dict[str, Callable[[Trie], Weights]] = {
+    "witten-bell": witten_bell,
+    "kneser-ney": kneser_ney,
+}
+
+
+def _context_sizes(trie: Trie) -> list[int]:
+    """Number of contexts of length 0..order-1."""
+    return [1, *(len(level.keys) for level in trie.levels[:-1])]
+
+
+def _continuations(trie: Trie, length: int) -> np.ndarray:
+    """Distinct left neighbours of each k-gram; at the top level its count.
+
+    A k-gram that only opens the text has no left neighbour; it keeps one, so that it stays possible.
+    """
+    level = trie.levels[length - 1]
+    if length == trie.order:
+        return level.counts
+    return np.maximum(np.bincount(trie.suffixes[length], minlength=len(level.keys)), 1)
+
+
+def _discounts(counts: np.ndarray) -> np.ndarray:
+    """D(0..3+) from the counts of counts n1..n4; where they are too few, D = 1/2.
+
+    Y = n1 / (n1 + 2 n2), D_i = i - (i + 1) Y n_{i+1} / n_i (Chen and Goodman 1999, equation 26).
+    """
+    n = np.bincount(np.minimum(counts, 5), minlength=6)[:5].astype(float)
+    if n[1:].min() == 0:
+        return np.array([0.0, 0.5, 0.5, 0.5])
+    y = n[1] / (n[1] + 2 * n[2])
+    i = np.arange(1, 4)
+    return np.concatenate([[0.0], np.clip(i - (i + 1) * y * n[2:5] / n[1:4], 0.0, i)])
+
+
+def load(parameters: dict, files: list[str], vocabulary: int) -> NGram:
+    """The model that training saved in `files`."""
+    return NGram.load(Path(files[0]), vocabulary, Settings.parse(parameters))

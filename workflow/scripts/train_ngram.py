@@ -1,0 +1,37 @@
+"""Stage `train_ngram`: count the n-grams of the train part."""
+
+import logging
+from pathlib import Path
+
+from ganlm.corpus import Corpus, load_tokens
+from ganlm.files import complete, read_json, write_json
+from ganlm.logs import stage_log
+from ganlm.models.ngram import NGram, Settings
+
+
+def main(snakemake) -> None:
+    """Train, save, and say what was saved."""
+    parameters = snakemake.params.model
+    with stage_log(snakemake.log[0], f"train_ngram {snakemake.wildcards.model}"):
+        corpus = Corpus.from_json(read_json(snakemake.input.corpus))
+        tokens = load_tokens(Path(snakemake.input.train))
+        model = NGram.train(tokens, len(corpus.alphabet), Settings.parse(parameters))
+        with complete(snakemake.output.weights) as path:
+            model.save(path)
+        sizes = [len(level.keys) for level in model.trie.levels]
+        write_json(
+            snakemake.output.sidecar,
+            {
+                "parameters": parameters,
+                "distinct_ngrams": sizes,
+                "training_tokens": len(tokens),
+                "alphabet": corpus.alphabet.symbols,
+                "corpus_sha256": corpus.sha256["train"],
+                "code": snakemake.params.code,
+            },
+        )
+        logging.info("%s tokens, distinct n-grams by length: %s", f"{len(tokens):,}", sizes)
+
+
+if __name__ == "__main__":
+    main(snakemake)
