@@ -1,0 +1,31 @@
+"""How good a language model is a text generator that only emits samples?
+
+corpus -> models -> evaluation -> tables and figures, each arrow a file below results/<name>/.
+"""
+
+from snakemake.utils import min_version
+
+min_version("9.25")
+
+
+# One config file is one complete experiment: it replaces the default instead of merging into it.
+if not workflow.overwrite_configfiles and "models" not in config:
+
+    configfile: workflow.source_path("config/config.yaml")
+
+
+report: "workflow/report/workflow.rst"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/render.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        rules.render_table1.output,
+    localrule: True
