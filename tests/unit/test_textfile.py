@@ -129,6 +129,11 @@ def test_zip_may_hold_folders_beside_the_file(tmp_path):
     assert unpacked(path) == TEXT
 
 
+def test_zip_with_an_unreadable_name(tmp_path):
+    archive = zipped(("tëxt", TEXT)).replace("ë".encode(), b"\xff\xff")
+    assert "corrupt" in complaint(save(tmp_path, "text.zip", archive))
+
+
 def test_encrypted_zip(tmp_path):
     archive = bytearray(zipped(("text8", TEXT)))
     archive[6] |= 1

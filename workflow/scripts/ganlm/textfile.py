@@ -4,7 +4,6 @@ import bz2
 import gzip
 import lzma
 import re
-import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -30,7 +29,6 @@ _DAMAGE = (
     NotImplementedError,
     ValueError,
     lzma.LZMAError,
-    struct.error,
     zipfile.BadZipFile,
     zlib.error,
 )
