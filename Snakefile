@@ -20,6 +20,7 @@ report: "workflow/report/workflow.rst"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
+include: "workflow/rules/choose_n.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/render.smk"
 
@@ -27,5 +28,5 @@ include: "workflow/rules/render.smk"
 rule all:
     default_target: True
     input:
-        rules.render_table1.output,
+        rendered,
     localrule: True

@@ -1,8 +1,8 @@
 """
 What the reader looks at.
 
-INPUTS: <results>/evaluate/{model}.json, resources/literature.csv
-OUTPUTS: <results>/tables/table1.{csv,md,tex,html,txt}
+INPUTS: <results>/evaluate/, <results>/choose_n/, resources/literature.csv
+OUTPUTS: <results>/tables/*.{csv,md,tex,html,txt}, <results>/figures/*.{svg,pdf,png,csv}
 """
 
 
@@ -12,16 +12,13 @@ rule render_table1:
         corpus=rules.split_corpus.output.corpus,
         literature=bundled("resources/literature.csv"),
     output:
-        csv="<results>/tables/table1.csv",
-        markdown="<results>/tables/table1.md",
-        latex="<results>/tables/table1.tex",
-        html=report(
+        multiext("<results>/tables/table1", ".csv", ".md", ".tex", ".txt"),
+        report(
             "<results>/tables/table1.html",
             caption="../report/table1.rst",
             category="1 Results",
-            labels={"table": "Table 1: bits per character on the test part"},
+            labels={"what": "Table 1", "shows": "bits per token of every model"},
         ),
-        text="<results>/tables/table1.txt",
     log:
         "<logs>/render_table1.log",
     localrule: True
@@ -30,6 +27,112 @@ rule render_table1:
     params:
         models={name: config["models"][name] for name in TABLE1},
         windows=config["evaluation"]["windows"],
+        draws=config["evaluation"]["draws"],
         code=code("render_table1.py"),
     script:
         "../scripts/render_table1.py"
+
+
+rule render_differences:
+    input:
+        summaries=expand("<results>/evaluate/{model}.json", model=config["models"]),
+        blocks=expand("<results>/evaluate/{model}.csv", model=config["models"]),
+    output:
+        multiext("<results>/tables/differences", ".csv", ".md", ".tex", ".txt"),
+        report(
+            "<results>/tables/differences.html",
+            caption="../report/differences.rst",
+            category="1 Results",
+            labels={"what": "Differences", "shows": "paired, within each protocol"},
+        ),
+    log:
+        "<logs>/render_differences.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        baseline=config["evaluation"]["baseline"],
+        level=config["evaluation"]["level"],
+        code=code("render_differences.py"),
+    script:
+        "../scripts/render_differences.py"
+
+
+rule render_choose_n:
+    input:
+        curves=expand("<results>/choose_n/{model}.csv", model=CHOOSE_N),
+        chosen=expand("<results>/choose_n/{model}.json", model=CHOOSE_N),
+    output:
+        report(
+            "<results>/figures/choose_n.svg",
+            caption="../report/choose_n.rst",
+            category="2 How many draws",
+            labels={"what": "Figure 2", "shows": "convergence"},
+        ),
+        multiext("<results>/figures/choose_n", ".pdf", ".png", ".csv"),
+        multiext("<results>/tables/choose_n", ".csv", ".md", ".tex", ".txt"),
+        report(
+            "<results>/tables/choose_n.html",
+            caption="../report/choose_n_table.rst",
+            category="2 How many draws",
+            labels={"what": "Choice of N", "shows": "the rule, and a plan in bits"},
+        ),
+    log:
+        "<logs>/render_choose_n.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        draws=config["evaluation"]["draws"],
+        code=code("render_choose_n.py"),
+    script:
+        "../scripts/render_choose_n.py"
+
+
+rule render_gap:
+    input:
+        summaries=expand("<results>/evaluate/{model}.json", model=GAP),
+        literature=bundled("resources/literature.csv"),
+    output:
+        report(
+            "<results>/figures/gap.svg",
+            caption="../report/gap.rst",
+            category="3 From draws to bits",
+            labels={"what": "Gap", "shows": "approximate minus exact bits against N"},
+        ),
+        multiext("<results>/figures/gap", ".pdf", ".png", ".csv"),
+    log:
+        "<logs>/render_gap.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        protocol=FIRST_PROTOCOL,
+        published_draws=2000,
+        code=code("render_gap.py"),
+    script:
+        "../scripts/render_gap.py"
+
+
+rule render_estimators:
+    input:
+        summary=f"<results>/evaluate/{config['evaluation']['baseline']}.json",
+    output:
+        report(
+            "<results>/figures/estimators.svg",
+            caption="../report/estimators.rst",
+            category="3 From draws to bits",
+            labels={"what": "Estimators", "shows": "bias against draws per token"},
+        ),
+        multiext("<results>/figures/estimators", ".pdf", ".png", ".csv"),
+    log:
+        "<logs>/render_estimators.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        protocol=FIRST_PROTOCOL,
+        draws=config["evaluation"]["draws"],
+        code=code("render_estimators.py"),
+    script:
+        "../scripts/render_estimators.py"

@@ -1,4 +1,4 @@
-"""Stage `approx_evaluate`: how many bits a model needs for the test part, block by block."""
+"""Stage `approx_evaluate`: how many bits a model needs for a shard of the test part, block by block."""
 
 import importlib
 import logging
@@ -7,29 +7,49 @@ from pathlib import Path
 import pandas as pd
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.evaluation import Protocol, evaluate
-from ganlm.files import complete, read_json, write_json
+from ganlm.files import complete, read_json
+from ganlm.generator import Surroundings
 from ganlm.logs import stage_log
-from ganlm.summary import summarise
+from ganlm.measurement import Row, Settings, Text, tasks
+from ganlm.provenance import file_digest
+from ganlm.resume import Journal
+
+
+def settled_draws(draws: int | str, chosen: list[str]) -> int:
+    """The number in the config, or the one that choose_n found."""
+    if draws != "chosen":
+        return draws
+    found = read_json(chosen[0])
+    if found["draws"] is None:
+        raise ValueError(f"choose_n found no N for {found['model']}: raise choose_n.max_draws")
+    return found["draws"]
 
 
 def main(snakemake) -> None:
-    """Evaluate one model under every protocol."""
+    """Load the model, measure it, write its rows."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
-    settings = snakemake.params.evaluation
-    with stage_log(snakemake.log[0], f"approx_evaluate {name}"):
+    with stage_log(snakemake.log[0], f"approx_evaluate {name} {snakemake.wildcards.scatteritem}"):
         corpus = Corpus.from_json(read_json(snakemake.input.corpus))
-        tokens = load_tokens(Path(snakemake.input.test))
+        draws = settled_draws(snakemake.params.evaluation["draws"], snakemake.input.chosen)
+        settings = Settings.parse(snakemake.params.evaluation, draws)
+        text = Text(load_tokens(Path(snakemake.input.test)), corpus.sha256["test"], len(corpus.alphabet))
         module = importlib.import_module(f"ganlm.models.{parameters['kind']}")
-        model = module.load(parameters, list(snakemake.input.model), len(corpus.alphabet))
-        protocols = [Protocol.parse(window) for window in settings["windows"]]
-        rows = pd.concat([evaluate(model, tokens, protocol, settings["block"]) for protocol in protocols])
-        results = summarise(rows, settings["level"])
-        with complete(snakemake.output.blocks) as path:
-            rows.to_csv(path, index=False)
-        write_json(snakemake.output.summary, {"model": name, "parameters": parameters, "results": results})
-        for result in results:
-            logging.info("%(protocol)s: %(bits_per_token).4f bits in [%(low).4f, %(high).4f]", result)
+        surroundings = Surroundings(corpus.alphabet, settings.seed, snakemake.threads)
+        model = module.load(parameters, list(snakemake.input.model), surroundings)
+        measure = importlib.import_module(f"ganlm.measure_{model.strength}").measure
+        output = Path(snakemake.output[0])
+        files = [file_digest(Path(path)) for path in snakemake.input.model]
+        journal = Journal(
+            output.with_suffix(".resume"), [corpus.sha256, dict(snakemake.params), draws, files]
+        )
+        rows: list[Row] = []
+        shard = tuple(map(int, snakemake.wildcards.scatteritem.split("-of-")))
+        for task in tasks(name, model.strength, text, snakemake.params.windows, settings, shard):
+            rows += measure(model, task, journal, snakemake.threads)
+            logging.info("%s: %d blocks done", task.protocol.name, len(task.blocks))
+        with complete(output) as path:
+            pd.DataFrame(rows, columns=Row._fields).to_csv(path, index=False)
+        journal.delete()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """A config that is complete and possible, or one sentence that says where it is not."""
 
+import math
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 
 import yaml
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import Draft202012Validator, TypeChecker, ValidationError
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
@@ -36,7 +37,23 @@ def _fill_defaults(
     yield from Draft202012Validator.VALIDATORS["properties"](validator, properties, instance, schema)
 
 
-_Validator = extend(Draft202012Validator, {"properties": _fill_defaults})
+def _is_integer(_: TypeChecker, value: object) -> bool:
+    """JSON counts 3.0 as a whole number; Python cannot index with it."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(checker: TypeChecker, value: object) -> bool:
+    """YAML knows .nan, which passes every comparison."""
+    return _is_integer(checker, value) or (isinstance(value, float) and math.isfinite(value))
+
+
+_Validator = extend(
+    Draft202012Validator,
+    {"properties": _fill_defaults},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"integer": _is_integer, "number": _is_number}
+    ),
+)
 
 
 def _sentence(error: ValidationError) -> str:
@@ -44,11 +61,13 @@ def _sentence(error: ValidationError) -> str:
     match error.validator:
         case "additionalProperties":
             known = list(error.schema.get("properties", {}))
-            unknown = sorted(set(error.instance) - set(known))
+            unknown = sorted(set(error.instance) - set(known), key=str)
             return f"{where} has the unknown key {unknown[0]!r}; known keys: {', '.join(known)}"
         case "required":
             missing = [key for key in error.validator_value if key not in error.instance]
             return f"{where} lacks the key {missing[0]!r}"
+        case "type" if "propertyNames" in error.absolute_schema_path:
+            return f"{where} has the key {error.instance!r}, which is not text; put it in quotes"
         case "type":
             wanted = error.validator_value
             wanted = wanted if isinstance(wanted, str) else " or ".join(wanted)
@@ -57,11 +76,12 @@ def _sentence(error: ValidationError) -> str:
             known = ", ".join(map(str, error.validator_value))
             return f"{where} is {error.instance!r}; it must be one of {known}"
         case "anyOf":
-            return f"{where} is {error.instance!r}; it must be a positive whole number or `none`"
-        case "pattern":
+            word = next(option["const"] for option in error.validator_value if "const" in option)
             return (
-                f"{where}: {error.instance!r} is no name; use letters, digits and single . _ - between them"
+                f"{where} is {error.instance!r}; it must be a whole number that is large enough, or `{word}`"
             )
+        case "pattern":
+            return f"{where}: {error.instance!r} does not fit; wanted: {error.schema['description']}"
     return f"{where}: {error.message}"
 
 
@@ -78,6 +98,26 @@ def _contradictions(config: dict) -> Iterator[str]:
     for name, block in config["models"].items():
         if block["window"] is not None and block["window"] not in windows:
             yield f"models.{name}.window is {block['window']}, which is not in evaluation.windows {windows}"
-    for name in config["table1"] or []:
-        if name not in config["models"]:
-            yield f"table1 names {name!r}, which is not in models: {', '.join(config['models'])}"
+    lists = {
+        "table1": config["table1"] or [],
+        "choose_n.models": config["choose_n"]["models"],
+        "evaluation.baseline": [config["evaluation"]["baseline"]] if config["evaluation"]["baseline"] else [],
+    }
+    for key, names in lists.items():
+        for name in names:
+            if name not in config["models"]:
+                yield f"{key} names {name!r}, which is not in models: {', '.join(config['models'])}"
+    yield from _impossible_measurements(config)
+
+
+def _impossible_measurements(config: dict) -> Iterator[str]:
+    """What cannot be measured of a generator that only emits draws."""
+    evaluation = config["evaluation"]
+    for name, block in config["models"].items():
+        window = block["window"] or evaluation["windows"][0]
+        if block["kind"] in ("python", "command", "counts") and window == "none":
+            yield f"models.{name}.window must be a number: a prefix without end cannot be sent"
+        if block["kind"] == "counts" and evaluation["draws"] == "chosen":
+            yield f"models.{name} has a fixed number of draws, so evaluation.draws cannot be `chosen`"
+        if block["kind"] == "counts" and name in config["choose_n"]["models"]:
+            yield f"choose_n.models names {name!r}: a table of counts has no draws left to choose"

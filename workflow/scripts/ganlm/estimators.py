@@ -14,6 +14,7 @@ first hit; for these the functions of p are exact (tables, off by less than 1e-9
 """
 
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -167,8 +168,12 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 }
 
 
+@cache
 def build(name: str, **settings: float | None) -> Estimator:
-    """The estimator of that name; of the settings it takes those it has, so one set serves all."""
+    """The estimator of that name; of the settings it takes those it has, so one set serves all.
+
+    Equal settings give the same object, so that its tables are made once.
+    """
     if name not in ESTIMATORS:
         raise ValueError(f"unknown estimator '{name}': choose from {', '.join(ESTIMATORS)}.")
     kind = ESTIMATORS[name]

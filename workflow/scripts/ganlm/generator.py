@@ -1,15 +1,40 @@
-"""The contract: all that the evaluator may ask of a text generator.
+"""The contract: all that the evaluator may ask of a text generator, in three strengths.
+
+Explicit: the distribution of the next token is known. Latent: it is known given a noise draw. Sampled: only
+draws of the next token can be had. A generator implements the strongest that it can.
 
 A prefix is the window so far, without any start token: how a model starts (a space, a learned vector,
 an empty context) is its own business. Arrays are NumPy arrays; rows are independent texts.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ganlm.corpus import Alphabet
+
 State = Any
+
+
+class GeneratorError(ValueError):
+    """A generator broke the contract; the message says what it did."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a generator is told when it is loaded."""
+
+    alphabet: Alphabet
+    seed: int = 1
+    workers: int = 1
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of token ids."""
+        return len(self.alphabet)
 
 
 class Explicit(ABC):
@@ -19,6 +44,7 @@ class Explicit(ABC):
     a slow default that a model overrides when it can score many positions at once.
     """
 
+    strength = "explicit"
     vocabulary: int
 
     @abstractmethod
@@ -44,6 +70,13 @@ class Explicit(ABC):
             state = self.feed(state, column)
         return bits, state
 
+    def distributions(self, windows: np.ndarray, stride: int = 1) -> Iterator[tuple[int, np.ndarray]]:
+        """The distribution at every `stride`-th position of windows of shape (rows, length)."""
+        state = self.start(len(windows))
+        for position in range(0, windows.shape[1], stride):
+            yield position, self.predict(state)
+            state = self.feed(state, windows[:, position : position + stride])
+
     def sample(self, rows: int, length: int, rng: np.random.Generator) -> np.ndarray:
         """Ancestral samples from the start state, shape (rows, length)."""
         tokens = np.empty((rows, length), np.int64)
@@ -54,3 +87,60 @@ class Explicit(ABC):
             tokens[:, position] = (cumulative <= uniform).sum(axis=1)
             state = self.feed(state, tokens[:, position : position + 1])
         return tokens
+
+
+class Latent(ABC):
+    """A generator whose next-token distribution is known once its noise is drawn."""
+
+    strength = "latent"
+    vocabulary: int
+
+    @abstractmethod
+    def gold(
+        self, windows: np.ndarray, draws: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """For `draws` noise draws per window, what each gold token was worth.
+
+        Windows have shape (rows, length). Returns two arrays of shape (draws, rows, length): the
+        probability of each token given the noise and the tokens before it, and whether it is the most
+        likely one.
+        """
+
+
+class Sampled(ABC):
+    """A generator of which only draws of the next token can be had."""
+
+    strength = "sampled"
+    vocabulary: int
+
+    @abstractmethod
+    def draw(
+        self, prefixes: Sequence[np.ndarray], counts: Sequence[int], rng: np.random.Generator
+    ) -> Sequence[Sequence[int]]:
+        """For each prefix, as many independent draws of the next token id as its count says."""
+
+    def draw_in_windows(
+        self, windows: Sequence[np.ndarray], requests: Sequence[tuple[int, int, int]], seed: int
+    ) -> list[np.ndarray]:
+        """Draws for (window, length of prefix, count) triples, checked."""
+        prefixes = [windows[window][:length] for window, length, _ in requests]
+        counts = [count for _, _, count in requests]
+        drawn = self.draw(prefixes, counts, np.random.default_rng(seed))
+        return checked_draws(drawn, counts, self.vocabulary)
+
+
+def checked_draws(drawn: object, counts: Sequence[int], vocabulary: int) -> list[np.ndarray]:
+    """The draws as arrays, if they are token ids in the numbers asked for."""
+    try:
+        arrays = [np.asarray(ids) for ids in drawn]
+    except TypeError:
+        raise GeneratorError(f"the generator answered {drawn!r:.200}, not lists of token ids") from None
+    if len(arrays) != len(counts):
+        raise GeneratorError(f"the generator answered {len(arrays)} prefixes instead of {len(counts)}")
+    for ids, count in zip(arrays, counts, strict=True):
+        if ids.shape != (count,):
+            raise GeneratorError(f"the generator answered {ids.size} draws where {count} were asked for")
+        if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= vocabulary):
+            wrong = next((i for i in ids.tolist() if i not in range(vocabulary)), ids[0])
+            raise GeneratorError(f"the generator drew {wrong!r}; token ids are 0 to {vocabulary - 1}")
+    return arrays

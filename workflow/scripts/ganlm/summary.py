@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from ganlm.intervals import Blocks, interval
+from ganlm.intervals import Blocks, interval, paired
 
-LABELS = ["protocol", "estimand", "estimator", "draws"]
+LABELS = ["protocol", "estimand", "estimator", "draws", "unit"]
 
 
 def summarise(rows: pd.DataFrame, level: float) -> list[dict]:
@@ -16,18 +16,108 @@ def summarise(rows: pd.DataFrame, level: float) -> list[dict]:
 
 
 def _reduce(group: pd.DataFrame, level: float) -> dict:
-    blocks = Blocks(group["sum_bits"], group["tokens"], group["block"])
-    result = interval(blocks, level)
+    """The mean with its interval; draws and never-hit positions beside it.
+
+    Block means contain the noise of drawing, so the interval does too; its share is stated apart.
+    """
+    drawing = group["variance"]
+    known = None if drawing.isna().any() else drawing
+    result = interval(Blocks(group["total"], group["tokens"], group["block"], known), level)
     tokens = int(group["tokens"].sum())
     return {
-        "bits_per_token": result.mean,
+        "mean": result.mean,
         "low": result.low,
         "high": result.high,
         "level": level,
         "standard_error": result.standard_error,
+        "text_se": result.text_se,
+        "monte_carlo_se": result.monte_carlo_se,
         "block_tokens": result.block_tokens,
         "blocks": result.blocks,
         "plateau": result.plateau,
         "tokens": tokens,
+        "draws_per_token": float(group["drawn"].sum() / tokens),
         "never_hit_share": float(group["never_hit"].sum() / tokens),
     }
+
+
+def differences(rows: dict[str, pd.DataFrame], baseline: str, level: float) -> pd.DataFrame:
+    """Each model minus the baseline, on the blocks that both have, within each protocol.
+
+    Each side is exact where its probabilities are known, else the harmonic estimate.
+    """
+    found = []
+    for model, protocol in ((m, p) for m in rows if m != baseline for p in rows[m]["protocol"].unique()):
+        ours, estimator = _best(rows[model], protocol)
+        theirs, reference = _best(rows[baseline], protocol)
+        if ours is None or theirs is None:
+            continue
+        common = ours.index.intersection(theirs.index)
+        result = paired(_blocks(ours.loc[common]), _blocks(theirs.loc[common]), level)
+        found.append(
+            {
+                "protocol": protocol,
+                "model": model,
+                "mean": result.mean,
+                "low": result.low,
+                "high": result.high,
+                "estimators": f"{estimator} - {reference}",
+                "tokens": int(ours.loc[common, "tokens"].sum()),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def _best(rows: pd.DataFrame, protocol: str) -> tuple[pd.DataFrame | None, str]:
+    """The most exact estimate under a protocol, indexed by block."""
+    for estimator in ("exact", "harmonic"):
+        chosen = (
+            (rows["protocol"] == protocol) & (rows["estimand"] == "sample") & (rows["estimator"] == estimator)
+        )
+        if chosen.any():
+            return rows[chosen].set_index("block"), estimator
+    return None, ""
+
+
+def _blocks(rows: pd.DataFrame) -> Blocks:
+    return Blocks(rows["total"], rows["tokens"], rows.index)
+
+
+def gaps(summaries: list[dict], protocol: str) -> pd.DataFrame:
+    """Plug-in minus exact bits at every N, expected and drawn, of each model that knows its exact bits."""
+    found = []
+    for summary in summaries:
+        of_protocol = [
+            r for r in summary["results"] if (r["protocol"], r["estimand"]) == (protocol, "sample")
+        ]
+        exact = next((r["mean"] for r in of_protocol if r["estimator"] == "exact"), None)
+        drawn = {r["draws"]: r["mean"] for r in of_protocol if r["estimator"] == "plug-in"}
+        expected = {r["draws"]: r["mean"] for r in of_protocol if r["estimator"] == "expected-plug-in"}
+        found += [
+            {
+                "model": summary["model"],
+                "draws": n,
+                "expected": expected[n] - exact,
+                "drawn": drawn[n] - exact,
+            }
+            for n in sorted(expected)
+        ]
+    return pd.DataFrame(found)
+
+
+def estimator_errors(summary: dict, protocol: str, draws: int | str) -> pd.DataFrame:
+    """Estimate minus exact bits, its Monte-Carlo error, and draws per token, of one explicit model."""
+    results = [r for r in summary["results"] if (r["protocol"], r["estimand"]) == (protocol, "sample")]
+    exact = next(r["mean"] for r in results if r["estimator"] == "exact")
+    of_run = [r for r in results if r["estimator"] != "plug-in" or draws in ("chosen", r["draws"])]
+    return pd.DataFrame(
+        {
+            "estimator": r["estimator"],
+            "bias": r["mean"] - exact,
+            "monte_carlo_se": r["monte_carlo_se"],
+            "draws_per_token": r["draws_per_token"],
+            "never_hit_share": r["never_hit_share"],
+        }
+        for r in of_run
+        if r["draws_per_token"] > 0 and r["unit"] == "bits"
+    )

@@ -1,15 +1,20 @@
-"""From result files to tables: one frame, written in every format a reader may want."""
+"""From results to the frames that tables show."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from ganlm.evaluation import Protocol
+from ganlm.protocol import Protocol
 
-APPROACHES = {"uniform": "Baseline", "ngram": "n-gram"}
-QUOTED = "quoted"
-MEASURED = "measured"
+APPROACHES = {
+    "uniform": "Baseline",
+    "ngram": "n-gram",
+    "python": "Own generator",
+    "command": "Own generator",
+    "counts": "Own generator",
+}
+EXACT, PUBLISHED, FROM_SAMPLES = "exact", "plug-in", "harmonic"
 
 
 @dataclass(frozen=True)
@@ -29,14 +34,24 @@ class Metric:
         """As text."""
         return f"{np.exp2(bits) if self.exponentiate else bits:.{self.digits}f}"
 
+    def interval(self, result: dict) -> str:
+        """The interval of a result, as text."""
+        return f"[{self.show(result['low'])}, {self.show(result['high'])}]"
+
+
+def find(results: list[dict], protocol: str, estimator: str, draws: int | None = None) -> dict | None:
+    """The result of an estimator for what the generator emits, under a protocol."""
+    for result in results:
+        labels = (result["protocol"], result["estimand"], result["estimator"])
+        if labels == (protocol, "sample", estimator) and draws in (None, result["draws"]):
+            return result
+    return None
+
 
 def table1(
-    summaries: dict[str, dict],
-    models: dict[str, dict],
-    windows: list,
-    metric: Metric,
+    summaries: dict[str, dict], models: dict[str, dict], windows: list, draws: int | str, metric: Metric,
     literature: pd.DataFrame,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """The paper's Table 1: quoted results, then the models of this run, each at its own protocol.
 
     A published result that a model reproduces stands beside it, not in a row of its own. Published
@@ -46,7 +61,7 @@ def table1(
         literature = literature.iloc[:0]
     published = literature.set_index("id")
     rows = [
-        _measured_row(name, block, summaries[name], windows, metric, published)
+        _measured_row(name, block, summaries[name]["results"], windows, draws, metric, published)
         for name, block in models.items()
     ]
     reproduced = {block["paper"] for block in models.values()}
@@ -55,22 +70,33 @@ def table1(
 
 
 def _measured_row(
-    name: str, block: dict, summary: dict, windows: list, metric: Metric, published: pd.DataFrame
-) -> dict:
+    name: str, block: dict, results: list[dict], windows: list, draws: int | str, metric: Metric,
+    published: pd.DataFrame,
+) -> dict:  # fmt: skip
     protocol = Protocol.parse(block["window"] or windows[0]).name
-    exact = next(r for r in summary["results"] if (r["protocol"], r["estimator"]) == (protocol, "exact"))
+    exact = find(results, protocol, EXACT)
+    approximate = find(results, protocol, PUBLISHED, draws if exact and draws != "chosen" else None)
+    harmonic = find(results, protocol, FROM_SAMPLES)
     paper = published.loc[block["paper"]] if block["paper"] in published.index else {}
     return {
         "Approach": APPROACHES[block["kind"]],
         "Model": name,
         "Protocol": protocol,
-        metric.name: metric.show(exact["bits_per_token"]),
-        f"{exact['level']:.0%} interval": f"[{metric.show(exact['low'])}, {metric.show(exact['high'])}]",
-        f"Approx. {metric.name}": "",
+        metric.name: metric.show(exact["mean"]) if exact else "",
+        "Interval": metric.interval(exact) if exact else "",
+        f"Approx. {metric.name}": metric.show(approximate["mean"]) if approximate else "",
+        "From samples": _from_samples(harmonic, metric) if harmonic else "",
+        "Never hit": f"{harmonic['never_hit_share']:.2%}" if harmonic else "",
         f"Paper {metric.name}": paper.get("bpc", ""),
         "Paper approx.": paper.get("approx_bpc", ""),
-        "Source": MEASURED,
+        "Source": "measured",
     }
+
+
+def _from_samples(result: dict, metric: Metric) -> str:
+    """The estimate whose bias is one-sided: a lower bound on average once a token was never hit."""
+    at_least = "≥ " if result["never_hit_share"] > 0 else ""
+    return f"{at_least}{metric.show(result['mean'])} {metric.interval(result)}"
 
 
 def _quoted_row(row: pd.Series, metric: Metric) -> dict:
@@ -80,48 +106,49 @@ def _quoted_row(row: pd.Series, metric: Metric) -> dict:
         "Model": row["model"],
         f"Paper {metric.name}": f"{bound}{row['bpc']}" if row["bpc"] else "",
         "Paper approx.": row["approx_bpc"],
-        "Source": f"{QUOTED}: {row['citation']}",
+        "Source": f"quoted: {row['citation']}",
     }
 
 
-def to_markdown(frame: pd.DataFrame) -> str:
-    """For a README."""
-    return frame.to_markdown(index=False, disable_numparse=True) + "\n"
-
-
-def to_text(frame: pd.DataFrame) -> str:
-    """For a terminal."""
-    return frame.to_markdown(index=False, disable_numparse=True, tablefmt="simple") + "\n"
-
-
-def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
-    """For a paper, with booktabs rules."""
-    styled = frame.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
-    return styled.to_latex(hrules=True, caption=caption, label=label, position="t")
-
-
-def to_html(frame: pd.DataFrame, caption: str) -> str:
-    """For a browser: one self-contained page."""
-    style = (
-        "body{font:15px/1.4 system-ui,sans-serif;margin:1.5rem;color:#222}"
-        "table{border-collapse:collapse;border-top:2px solid;border-bottom:2px solid}"
-        "caption{caption-side:bottom;text-align:left;padding-top:.6rem;color:#555}"
-        "th,td{padding:.25rem .8rem;text-align:left;white-space:nowrap}"
-        "thead th{border-bottom:1px solid}tr.quoted td{color:#777}"
-    )
-    head = "".join(f"<th>{_escape(column)}</th>" for column in frame.columns)
-    body = "".join(
-        f'<tr class="{row["Source"].split(":")[0]}">'
-        + "".join(f"<td>{_escape(value)}</td>" for value in row)
-        + "</tr>\n"
-        for _, row in frame.iterrows()
-    )
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_escape(caption)}</title>'
-        f"<style>{style}</style></head>\n<body><table><caption>{_escape(caption)}</caption>"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></body></html>\n"
+def differences(frame: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Paired differences to the baseline, in bits per token, as text."""
+    return pd.DataFrame(
+        {
+            "Protocol": frame["protocol"],
+            "Model": frame["model"],
+            f"Bits above {baseline}": frame["mean"].map("{:+.4f}".format),
+            "Interval": [
+                f"[{low:+.4f}, {high:+.4f}]" for low, high in zip(frame["low"], frame["high"], strict=True)
+            ],
+            "Estimators": frame["estimators"],
+            "Tokens": frame["tokens"].map("{:,}".format),
+        }
     )
 
 
-def _escape(value: object) -> str:
-    return str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def choose_n(found: list[dict], draws: int | str) -> pd.DataFrame:
+    """What the paper's rule asks for, whether the run's N is enough by it, and what bits would take."""
+    rows = []
+    for result in found:
+        plan = result["plan"]
+        enough = "" if draws == "chosen" else "yes" if (result["draws"] or np.inf) <= draws else "no"
+        rows.append(
+            {
+                "Model": result["model"],
+                "Chosen N": result["draws"] or "none",
+                "First below": result["first_below"] or "none",
+                "Enough draws": enough,
+                "Slope": f"{result['slope']:.3f}",
+                "c": f"{result['constant']:.4f}",
+                "Crossing αc/γ'": f"{result['crossing']:.0f}",
+                "Hoeffding N": f"{result['hoeffding_draws']:,}",
+                "Plan: half-width, bits": f"{plan['half_width']:.4f}"
+                + ("" if plan["feasible"] else " (out of reach)"),
+                "Plan: draws per token": f"{plan['draws_per_token']:.1f}",
+                "Plan: cap": plan["cap"],
+                "Plan: bias, bits": f"{plan['expected_bias_bits']:.4f}",
+                "Plan: Monte-Carlo SE": f"{plan['monte_carlo_se']:.4f}",
+                "Plan: text SE": f"{plan['text_se']:.4f}",
+            }
+        )
+    return pd.DataFrame(rows)

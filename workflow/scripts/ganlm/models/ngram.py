@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from ganlm.generator import Explicit
+from ganlm.generator import Explicit, Surroundings
 from ganlm.models.trie import ABSENT, ROOT, Level, Trie, count_ngrams
 
 Weights = tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
@@ -99,7 +99,7 @@ class NGram(Explicit):
         arrays: Mapping[str, np.ndarray] = load_file(path)
         levels = tuple(
             Level(arrays[f"keys.{length}"], arrays[f"counts.{length}"])
-            for length in range(1, settings.order + 1)
+            for length in range(1, len(arrays) // 2 + 1)
         )
         return cls(Trie(vocabulary, levels), settings)
 
@@ -126,7 +126,7 @@ def kneser_ney(trie: Trie) -> Weights:
     shares, backoffs = [], []
     for length, contexts in enumerate(_context_sizes(trie), start=1):
         counts, parents = _continuations(trie, length), trie.parents(length)
-        discount = np.minimum(_discounts(counts)[np.minimum(counts, 3)], counts)
+        discount = _discounts(counts)[np.minimum(counts, 3)]
         total = np.bincount(parents, counts, minlength=contexts)
         freed = np.bincount(parents, discount, minlength=contexts)
         mass = np.maximum(total, 1)
@@ -161,15 +161,18 @@ def _discounts(counts: np.ndarray) -> np.ndarray:
     """D(0..3+) from the counts of counts n1..n4; where they are too few, D = 1/2.
 
     Y = n1 / (n1 + 2 n2), D_i = i - (i + 1) Y n_{i+1} / n_i (Chen and Goodman 1999, equation 26).
+    On little text D_i may come out at or below zero; it would leave nothing for unseen tokens.
     """
+    too_few = np.array([0.0, 0.5, 0.5, 0.5])
     n = np.bincount(np.minimum(counts, 5), minlength=6)[:5].astype(float)
     if n[1:].min() == 0:
-        return np.array([0.0, 0.5, 0.5, 0.5])
+        return too_few
     y = n[1] / (n[1] + 2 * n[2])
     i = np.arange(1, 4)
-    return np.concatenate([[0.0], np.clip(i - (i + 1) * y * n[2:5] / n[1:4], 0.0, i)])
+    discounts = i - (i + 1) * y * n[2:5] / n[1:4]
+    return np.concatenate([[0.0], discounts]) if discounts.min() > 0 else too_few
 
 
-def load(parameters: dict, files: list[str], vocabulary: int) -> NGram:
+def load(parameters: dict, files: list[str], surroundings: Surroundings) -> NGram:
     """The model that training saved in `files`."""
-    return NGram.load(Path(files[0]), vocabulary, Settings.parse(parameters))
+    return NGram.load(Path(files[0]), surroundings.vocabulary, Settings.parse(parameters))

@@ -69,10 +69,12 @@ def count_ngrams(tokens: np.ndarray, order: int, vocabulary: int, chunk_tokens: 
     The n-grams starting at each position are packed into as few 64-bit words as hold them, sorted and
     tallied chunk by chunk. Shorter k-grams are prefixes of n-grams, so one sorted list yields all levels.
     The text is padded at its end with a digit that sorts first and never becomes a node: without it the
-    last order - 1 positions would be lost. Memory is that of a chunk plus the distinct n-grams.
+    last order - 1 positions would be lost. A text shorter than `order` yields as many levels as it has
+    tokens: the others would be empty. Memory is that of a chunk plus the distinct n-grams.
     """
     if len(tokens) == 0:
         raise ValueError("cannot count n-grams of an empty text: the train part has no tokens")
+    order = min(order, len(tokens))
     parts = [
         _tally(_pack(chunk, order, vocabulary + 1))
         for chunk in _overlapping_chunks(tokens, order, chunk_tokens)

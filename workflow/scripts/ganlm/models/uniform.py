@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ganlm.generator import Explicit
+from ganlm.generator import Explicit, Surroundings
 
 
 class Uniform(Explicit):
@@ -28,6 +28,6 @@ class Uniform(Explicit):
         return np.full(tokens.shape, np.log2(self.vocabulary)), state
 
 
-def load(parameters: dict, files: list[str], vocabulary: int) -> Uniform:  # noqa: ARG001
+def load(parameters: dict, files: list[str], surroundings: Surroundings) -> Uniform:  # noqa: ARG001
     """There is nothing to read."""
-    return Uniform(vocabulary)
+    return Uniform(surroundings.vocabulary)

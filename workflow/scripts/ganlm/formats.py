@@ -1,0 +1,61 @@
+"""One frame, written in every format a reader may want."""
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+
+from ganlm.files import write_text
+
+
+def to_markdown(frame: pd.DataFrame) -> str:
+    """For a README."""
+    return frame.to_markdown(index=False, disable_numparse=True) + "\n"
+
+
+def to_text(frame: pd.DataFrame) -> str:
+    """For a terminal."""
+    return frame.to_markdown(index=False, disable_numparse=True, tablefmt="simple") + "\n"
+
+
+def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
+    """For a paper, with booktabs rules."""
+    styled = frame.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
+    return styled.to_latex(hrules=True, caption=caption, label=label, position="t")
+
+
+def to_html(frame: pd.DataFrame, caption: str) -> str:
+    """For a browser: one self-contained page."""
+    style = (
+        "body{font:15px/1.4 system-ui,sans-serif;margin:1.5rem;color:#222}"
+        "table{border-collapse:collapse;border-top:2px solid;border-bottom:2px solid}"
+        "caption{caption-side:bottom;text-align:left;padding-top:.6rem;color:#555}"
+        "th,td{padding:.25rem .8rem;text-align:left;white-space:nowrap}"
+        "thead th{border-bottom:1px solid}tr.quoted td{color:#777}"
+    )
+    head = "".join(f"<th>{escape(column)}</th>" for column in frame.columns)
+    body = "".join(
+        f'<tr class="{str(row.get("Source", "")).split(":")[0]}">'
+        + "".join(f"<td>{escape(str(value))}</td>" for value in row)
+        + "</tr>\n"
+        for _, row in frame.iterrows()
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(caption)}</title>'
+        f"<style>{style}</style></head>\n<body><table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></body></html>\n"
+    )
+
+
+def write(frame: pd.DataFrame, paths: Iterable[str], caption: str, label: str) -> None:
+    """The same cells in every format, which a path's suffix chooses."""
+    formats = {
+        ".csv": lambda: frame.to_csv(index=False),
+        ".md": lambda: to_markdown(frame),
+        ".tex": lambda: to_latex(frame, caption, label),
+        ".html": lambda: to_html(frame, caption),
+        ".txt": lambda: to_text(frame),
+    }
+    for path in paths:
+        write_text(path, formats[Path(path).suffix]())

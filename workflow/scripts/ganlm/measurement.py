@@ -1,0 +1,160 @@
+"""What a measurement is: its settings, and its rows, one per block, estimand and estimator."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from ganlm.estimators import Estimator, build
+from ganlm.protocol import Grid, Protocol
+
+SAMPLE = "sample"
+ARGMAX = "argmax"
+EXACT = "exact"
+
+
+class Row(NamedTuple):
+    """A line of a result file. `total` is a sum over the tokens of a block, in bits or as a score."""
+
+    protocol: str
+    estimand: str
+    estimator: str
+    draws: int
+    unit: str
+    block: int
+    tokens: int
+    total: float
+    variance: float
+    drawn: float
+    never_hit: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The `evaluation` block of the config."""
+
+    block: int
+    draws: int
+    draws_grid: tuple[int, ...]
+    cap: int
+    estimators: tuple[str, ...]
+    pseudocount: float
+    mixture: float
+    characters: int | None
+    seed: int
+
+    @classmethod
+    def parse(cls, block: dict, draws: int) -> Self:
+        """From the config, with the number of draws settled."""
+        known = {name: block[name] for name in cls.__dataclass_fields__ if name in block}
+        lists = {name: tuple(block[name]) for name in ("draws_grid", "estimators")}
+        return cls(**known | lists | {"draws": draws})
+
+    @property
+    def mixture_estimand(self) -> str:
+        """The generator that errs towards uniform: (1 - l) G + l Uniform."""
+        return f"mixture-{self.mixture:g}"
+
+
+@dataclass(frozen=True)
+class Text:
+    """The test part: its tokens, their digest, and the size of the alphabet."""
+
+    tokens: np.ndarray
+    sha256: str
+    vocabulary: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model on some blocks of a text under one protocol."""
+
+    model: str
+    text: Text
+    protocol: Protocol
+    settings: Settings
+    blocks: Sequence[int]
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """The whole text."""
+        return self.text.tokens
+
+    @property
+    def vocabulary(self) -> int:
+        """Size of the alphabet."""
+        return self.text.vocabulary
+
+    @property
+    def grid(self) -> Grid:
+        """Blocks of the whole text."""
+        return Grid(len(self.tokens), self.settings.block)
+
+    def estimator(self, name: str, draws: int | None = None) -> Estimator:
+        """An estimator of that name with this task's settings."""
+        settings = self.settings
+        draws = draws or settings.draws
+        return build(
+            name,
+            draws=draws,
+            cap=max(settings.cap, draws + 1) if name == "rb-ibs" else settings.cap,
+            alphabet_size=self.vocabulary,
+            pseudocount=settings.pseudocount,
+        )
+
+    def key(self, *purpose: object) -> tuple:
+        """What the random numbers for a purpose depend on."""
+        return (self.settings.seed, self.model, self.protocol.name, *purpose)
+
+    def rows(
+        self,
+        estimand: str,
+        estimator: str,
+        draws: int,
+        blocks: Sequence[int],
+        values: np.ndarray,
+        *,
+        unit: str = "bits",
+        variance: np.ndarray | float = 0.0,
+        drawn: np.ndarray | float = 0.0,
+        never_hit: np.ndarray | float = 0.0,
+    ) -> Iterator[Row]:
+        """Per-token columns of consecutive whole blocks, summed block by block."""
+        lengths = [stop - start for start, stop in map(self.grid.span, blocks)]
+        starts = np.cumsum([0, *lengths[:-1]])
+        columns = [
+            np.add.reduceat(np.broadcast_to(np.asarray(column, float), values.shape), starts)
+            for column in (values, variance, drawn, never_hit)
+        ]
+        for block, length, total, spread, count, missed in zip(blocks, lengths, *columns, strict=True):
+            yield Row(
+                self.protocol.name, estimand, estimator, draws, unit,
+                int(block), length, float(total), float(spread), float(count), int(missed),
+            )  # fmt: skip
+
+
+def tasks(
+    model: str,
+    strength: str,
+    text: Text,
+    windows: Sequence[int | str],
+    settings: Settings,
+    shard: tuple[int, int],
+) -> Iterator[Task]:
+    """One task per protocol, for the `shard[0]`-th of `shard[1]` shards, counted from 1.
+
+    Explicit models are cheap enough for the whole text; a table of counts says itself what it covers; others
+    are measured on the subset. A carried state cannot be divided: it belongs to the first shard.
+    """
+    index, count = shard
+    grid = Grid(len(text.tokens), settings.block)
+    everywhere = strength in ("explicit", "counts")
+    chosen = range(len(grid)) if everywhere else grid.subset(settings.characters, settings.seed)
+    mine = grid.shard(index - 1, count)
+    for protocol in map(Protocol.parse, windows):
+        blocks = [int(block) for block in chosen if block in mine]
+        if protocol.window is None:
+            blocks = list(range(len(grid))) if index == 1 else []
+        if blocks:
+            yield Task(model, text, protocol, settings, blocks)
