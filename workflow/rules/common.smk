@@ -20,7 +20,13 @@ from ganlm.protocol import Protocol
 from ganlm.provenance import fingerprint
 
 try:
-    config.update(checked(config, HOME / "workflow/schemas/config.schema.yaml"))
+    config.update(
+        checked(
+            config,
+            HOME / "workflow/schemas/config.schema.yaml",
+            HOME / "resources/literature.csv",
+        )
+    )
 except ValueError as error:
     raise WorkflowError(str(error)) from None
 

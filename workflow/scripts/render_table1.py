@@ -24,7 +24,7 @@ def main(snakemake) -> None:
         )
         level = summaries[0]["results"][0]["level"]
         caption = (
-            f"Table 1: {metric.name} on {corpus.tokens['test']:,} {corpus.alphabet.unit}s of test text, "
+            f"{metric.name} on {corpus.tokens['test']:,} {corpus.alphabet.unit}s of test text, "
             f"with {level:.0%} intervals. Approx. {metric.name}: the paper's estimate from "
             f"{snakemake.params.draws} draws per token. From samples: the harmonic estimate from the same "
             "draws. Quoted rows were measured by others, on all of text8."

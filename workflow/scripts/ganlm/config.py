@@ -1,5 +1,6 @@
 """A config that is complete and possible, or one sentence that says where it is not."""
 
+import csv
 import math
 from collections.abc import Iterator
 from copy import deepcopy
@@ -15,7 +16,7 @@ class ConfigError(ValueError):
     """What is wrong with a config, where, and what would be right."""
 
 
-def checked(config: dict, schema_path: Path) -> dict:
+def checked(config: dict, schema_path: Path, literature_path: Path | None = None) -> dict:
     """`config` with every default filled in; raises ConfigError where it cannot work."""
     schema = yaml.safe_load(schema_path.read_text())
     config = deepcopy(config)
@@ -23,7 +24,20 @@ def checked(config: dict, schema_path: Path) -> dict:
         raise ConfigError(f"config: {_sentence(error)}")
     for contradiction in _contradictions(config):
         raise ConfigError(f"config: {contradiction}")
+    if literature_path:
+        _check_papers(config, literature_path)
     return config
+
+
+def _check_papers(config: dict, literature_path: Path) -> None:
+    with literature_path.open(encoding="utf-8", newline="") as lines:
+        known = [row["id"] for row in csv.DictReader(lines)]
+    for name, block in config["models"].items():
+        if block["paper"] is not None and block["paper"] not in known:
+            raise ConfigError(
+                f"config: models.{name}.paper is {block['paper']!r}, not an id in {literature_path.name}: "
+                f"{', '.join(known)}"
+            )
 
 
 def _fill_defaults(

@@ -1,5 +1,6 @@
 """One frame, written in every format a reader may want."""
 
+import re
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
@@ -8,10 +9,12 @@ import pandas as pd
 
 from ganlm.files import write_text
 
+LATEX_SYMBOLS = {"≤": r"$\leq$", "≥": r"$\geq$", "α": r"$\alpha$", "γ": r"$\gamma$"}
+
 
 def to_markdown(frame: pd.DataFrame) -> str:
     """For a README."""
-    return frame.to_markdown(index=False, disable_numparse=True) + "\n"
+    return frame.replace(r"\|", r"\|", regex=True).to_markdown(index=False, disable_numparse=True) + "\n"
 
 
 def to_text(frame: pd.DataFrame) -> str:
@@ -20,9 +23,11 @@ def to_text(frame: pd.DataFrame) -> str:
 
 
 def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
-    """For a paper, with booktabs rules."""
+    """For a paper, with booktabs rules; what is not ASCII becomes a formula."""
     styled = frame.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
-    return styled.to_latex(hrules=True, caption=caption, label=label, position="t")
+    escaped = re.sub(r"([%&#_$])", r"\\\1", caption)
+    text = styled.to_latex(hrules=True, caption=escaped, label=label, position="t")
+    return text.translate(str.maketrans(LATEX_SYMBOLS))
 
 
 def to_html(frame: pd.DataFrame, caption: str) -> str:

@@ -87,7 +87,7 @@ def _measured_row(
         f"Approx. {metric.name}": metric.show(approximate["mean"]) if approximate else "",
         "From samples": _from_samples(harmonic, metric) if harmonic else "",
         "Never hit": f"{harmonic['never_hit_share']:.2%}" if harmonic else "",
-        f"Paper {metric.name}": paper.get("bpc", ""),
+        f"Paper {metric.name}": _published(paper),
         "Paper approx.": paper.get("approx_bpc", ""),
         "Source": "measured",
     }
@@ -99,12 +99,17 @@ def _from_samples(result: dict, metric: Metric) -> str:
     return f"{at_least}{metric.show(result['mean'])} {metric.interval(result)}"
 
 
+def _published(row: pd.Series | dict) -> str:
+    """A published number; an upper bound stays marked as one."""
+    bound = "≤ " if row.get("bound") == "yes" else ""
+    return f"{bound}{row['bpc']}" if row.get("bpc") else ""
+
+
 def _quoted_row(row: pd.Series, metric: Metric) -> dict:
-    bound = "≤ " if row["bound"] == "yes" else ""
     return {
         "Approach": row["approach"],
         "Model": row["model"],
-        f"Paper {metric.name}": f"{bound}{row['bpc']}" if row["bpc"] else "",
+        f"Paper {metric.name}": _published(row),
         "Paper approx.": row["approx_bpc"],
         "Source": f"quoted: {row['citation']}",
     }
