@@ -34,6 +34,7 @@ lint: $(READY) ## check style: ruff, snakefmt, snakemake --lint
 	snakemake --lint
 
 bench: $(READY) ## measure speed and interval coverage
+	python benchmarks/evaluator.py
 	python benchmarks/coverage.py
 
 clean: ## delete results and the environment

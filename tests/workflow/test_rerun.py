@@ -91,8 +91,11 @@ def remove_model(root: Path) -> None:
 NEW_JOBS = ("train_ngram 2-gram", "approx_evaluate 2-gram 1-of-1", "gather_evaluation 2-gram")
 MEASURING, GATHERING, NGRAMS, EVERYTHING = "approx_evaluate *", "gather_evaluation *", "* ?-gram*", "*"
 TABLES = ("render_table1", "render_differences")
-BITS = (*TABLES, "render_gap", "render_estimators")
-RENDERING = (*BITS, "render_choose_n")
+SHOWN = (*TABLES, "render_gap", "render_estimators")
+BITS = (*SHOWN, "render_adversarial")
+RENDERING = (*SHOWN, "render_choose_n")
+OWN = ("* copy-sampler*", "approx_evaluate bigram-perl*", "gather_evaluation bigram-perl", *TABLES)
+ADVERSARIAL = ("* seqgan-published*", "render_adversarial", *TABLES)
 
 CHANGES = [
     Change("modification times of all files", touch_everything, ()),
@@ -103,6 +106,10 @@ CHANGES = [
     Change("`approx_evaluate.py`", code("approx_evaluate.py"), (MEASURING, GATHERING, *BITS)),
     Change("`models/ngram.py`", code("ganlm/models/ngram.py"), (NGRAMS, *RENDERING)),
     Change("`models/uniform.py`", code("ganlm/models/uniform.py"), ("* uniform*", *TABLES)),
+    Change("`training/seqgan.py`", code("ganlm/training/seqgan.py"), ADVERSARIAL),
+    Change("`training/mle.py`", code("ganlm/training/mle.py"), ("* lstm*", *ADVERSARIAL)),
+    Change("`logs.py`", code("ganlm/logs.py"), ()),
+    Change("`measure_sampled.py`", code("ganlm/measure_sampled.py"), OWN),
     Change("the file of an own generator", own_generator, ("* copy-sampler*", *TABLES)),
     Change("`corpus.py`", code("ganlm/corpus.py"), (EVERYTHING,)),
     Change("a hyper-parameter of a model", key("models.3-gram.order", 2), ("* 3-gram*", *RENDERING)),
@@ -126,7 +133,8 @@ def everything(repository: Clone) -> Plan:
 def test_a_clone_runs_every_stage_once(everything: Plan):
     ngrams = ("1-gram", "3-gram", "4-gram-kn")
     assert matching(("train_*",), everything.jobs) == {f"train_ngram {model}" for model in ngrams}
-    assert everything.models == {"uniform", *ngrams, "copy-sampler", "bigram-perl"}
+    networks = {"lstm", "seqgan-published", "seqgan-published-e2"}
+    assert everything.models == {"uniform", *ngrams, *networks, "copy-sampler", "bigram-perl"}
     assert everything.jobs >= {"split_corpus", "render_table1"}
 
 

@@ -25,13 +25,13 @@ rule choose_n:
         mem_mb=4000,
         runtime="1h",
     params:
-        model=lambda wildcards: hyper_parameters(wildcards.model),
-        window=lambda wildcards: pilot_window(wildcards.model),
+        model=hyper_parameters,
+        window=lambda wildcards: EXPERIMENT.pilot_window(wildcards.model),
         choose_n={
             key: value for key, value in config["choose_n"].items() if key != "models"
         },
         seed=config["evaluation"]["seed"],
         characters=config["evaluation"]["characters"],
-        code=lambda wildcards: code("choose_n.py", model_source(wildcards.model)),
+        code=lambda wildcards: code("choose_n.py", EXPERIMENT.source(wildcards.model)),
     script:
         "../scripts/choose_n.py"

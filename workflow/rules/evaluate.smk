@@ -34,13 +34,11 @@ rule approx_evaluate:
         mem_mb=4000,
         runtime="4h",
     params:
-        model=lambda wildcards: hyper_parameters(wildcards.model),
-        windows=lambda wildcards: measured_windows(wildcards.model),
-        evaluation={
-            key: value for key, value in config["evaluation"].items() if key != "level"
-        },
+        model=hyper_parameters,
+        windows=lambda wildcards: EXPERIMENT.windows(wildcards.model),
+        evaluation=EXPERIMENT.measurement(),
         code=lambda wildcards: code(
-            "approx_evaluate.py", *model_sources(wildcards.model)
+            "approx_evaluate.py", *EXPERIMENT.sources(wildcards.model)
         ),
     script:
         "../scripts/approx_evaluate.py"

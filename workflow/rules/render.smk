@@ -8,7 +8,7 @@ OUTPUTS: <results>/tables/*.{csv,md,tex,html,txt}, <results>/figures/*.{svg,pdf,
 
 rule render_table1:
     input:
-        summaries=expand("<results>/evaluate/{model}.json", model=TABLE1),
+        summaries=expand("<results>/evaluate/{model}.json", model=EXPERIMENT.table1),
         corpus=rules.split_corpus.output.corpus,
         literature=bundled("resources/literature.csv"),
     output:
@@ -25,7 +25,7 @@ rule render_table1:
     conda:
         "../../environment.yml"
     params:
-        models={name: config["models"][name] for name in TABLE1},
+        models={name: EXPERIMENT.models[name] for name in EXPERIMENT.table1},
         windows=config["evaluation"]["windows"],
         draws=config["evaluation"]["draws"],
         code=code("render_table1.py"),
@@ -35,8 +35,8 @@ rule render_table1:
 
 rule render_differences:
     input:
-        summaries=expand("<results>/evaluate/{model}.json", model=config["models"]),
-        blocks=expand("<results>/evaluate/{model}.csv", model=config["models"]),
+        summaries=expand("<results>/evaluate/{model}.json", model=EXPERIMENT.models),
+        blocks=expand("<results>/evaluate/{model}.csv", model=EXPERIMENT.models),
     output:
         multiext("<results>/tables/differences", ".csv", ".md", ".tex", ".txt"),
         report(
@@ -51,7 +51,7 @@ rule render_differences:
     conda:
         "../../environment.yml"
     params:
-        baseline=config["evaluation"]["baseline"],
+        baseline=BASELINE,
         level=config["evaluation"]["level"],
         code=code("render_differences.py"),
     script:
@@ -91,7 +91,7 @@ rule render_choose_n:
 
 rule render_gap:
     input:
-        summaries=expand("<results>/evaluate/{model}.json", model=GAP),
+        summaries=expand("<results>/evaluate/{model}.json", model=EXPERIMENT.gap_models),
         literature=bundled("resources/literature.csv"),
     output:
         report(
@@ -107,7 +107,7 @@ rule render_gap:
     conda:
         "../../environment.yml"
     params:
-        protocol=FIRST_PROTOCOL,
+        protocol=EXPERIMENT.first_protocol,
         published_draws=2000,
         code=code("render_gap.py"),
     script:
@@ -116,7 +116,7 @@ rule render_gap:
 
 rule render_estimators:
     input:
-        summary=f"<results>/evaluate/{config['evaluation']['baseline']}.json",
+        summary=f"<results>/evaluate/{BASELINE}.json",
     output:
         report(
             "<results>/figures/estimators.svg",
@@ -131,8 +131,35 @@ rule render_estimators:
     conda:
         "../../environment.yml"
     params:
-        protocol=FIRST_PROTOCOL,
+        protocol=EXPERIMENT.first_protocol,
         draws=config["evaluation"]["draws"],
         code=code("render_estimators.py"),
     script:
         "../scripts/render_estimators.py"
+
+
+rule render_adversarial:
+    input:
+        summaries=expand(
+            "<results>/evaluate/{instance}.json",
+            instance=EXPERIMENT.adversarial_instances,
+        ),
+    output:
+        report(
+            "<results>/figures/adversarial.svg",
+            caption="../report/adversarial.rst",
+            category="4 Adversarial training",
+            labels={"what": "Arms", "shows": "bits against epochs"},
+        ),
+        multiext("<results>/figures/adversarial", ".pdf", ".png", ".csv"),
+    log:
+        "<logs>/render_adversarial.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        arms=EXPERIMENT.arms,
+        protocol=EXPERIMENT.first_protocol,
+        code=code("render_adversarial.py"),
+    script:
+        "../scripts/render_adversarial.py"

@@ -25,7 +25,71 @@ rule train_ngram:
         mem_mb=4000,
         runtime="30m",
     params:
-        model=lambda wildcards: hyper_parameters(wildcards.model),
+        model=hyper_parameters,
         code=code("train_ngram.py"),
     script:
         "../scripts/train_ngram.py"
+
+
+rule pretrain_lm:
+    input:
+        train=rules.split_corpus.output.train,
+        valid=rules.split_corpus.output.valid,
+        corpus=rules.split_corpus.output.corpus,
+    output:
+        best="<results>/models/{model}/model.safetensors",
+        last="<results>/models/{model}/last.safetensors",
+        sidecar="<results>/models/{model}/model.json",
+        history="<results>/models/{model}/history.csv",
+    log:
+        "<logs>/train/{model}.log",
+    wildcard_constraints:
+        model=of_kind("lstm"),
+    cache: "omit-software"
+    conda:
+        "../../environment.yml"
+    threads: 2
+    resources:
+        mem_mb=4000,
+        runtime="12h",
+        gpu=1,
+        checkpoint_seconds=60,
+    params:
+        model=hyper_parameters,
+        torch=package_versions("torch")["torch"],
+        code=code("pretrain_lm.py"),
+    script:
+        "../scripts/pretrain_lm.py"
+
+
+rule adversarial_train:
+    input:
+        train=rules.split_corpus.output.train,
+        valid=rules.split_corpus.output.valid,
+        corpus=rules.split_corpus.output.corpus,
+        start=lambda wildcards: f"<results>/models/{EXPERIMENT.models[wildcards.model]['start']}/model.safetensors",
+    output:
+        best="<results>/models/{model}/model.safetensors",
+        last="<results>/models/{model}/last.safetensors",
+        kept="<results>/models/{model}/kept.safetensors",
+        sidecar="<results>/models/{model}/model.json",
+        history="<results>/models/{model}/history.csv",
+    log:
+        "<logs>/train/{model}.log",
+    wildcard_constraints:
+        model=of_kind("seqgan"),
+    cache: "omit-software"
+    conda:
+        "../../environment.yml"
+    threads: 2
+    resources:
+        mem_mb=8000,
+        runtime="24h",
+        gpu=1,
+        checkpoint_seconds=60,
+    params:
+        model=hyper_parameters,
+        torch=package_versions("torch")["torch"],
+        code=code("adversarial_train.py"),
+    script:
+        "../scripts/adversarial_train.py"

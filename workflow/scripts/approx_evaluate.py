@@ -39,9 +39,8 @@ def main(snakemake) -> None:
         measure = importlib.import_module(f"ganlm.measure_{model.strength}").measure
         output = Path(snakemake.output[0])
         files = [file_digest(Path(path)) for path in snakemake.input.model]
-        journal = Journal(
-            output.with_suffix(".resume"), [corpus.sha256, dict(snakemake.params), draws, files]
-        )
+        known = dict(snakemake.params) | {"model": parameters | {"reply_seconds": None}}
+        journal = Journal(output.with_suffix(".resume"), [corpus.sha256, known, draws, files])
         rows: list[Row] = []
         shard = tuple(map(int, snakemake.wildcards.scatteritem.split("-of-")))
         for task in tasks(name, model.strength, text, snakemake.params.windows, settings, shard):

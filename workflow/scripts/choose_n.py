@@ -22,7 +22,11 @@ def main(snakemake) -> None:
         module = importlib.import_module(f"ganlm.models.{parameters['kind']}")
         surroundings = Surroundings(corpus.alphabet, snakemake.params.seed, snakemake.threads)
         model = module.load(parameters, list(snakemake.input.model), surroundings)
-        pilot = {"explicit": choose_n.explicit, "sampled": choose_n.sampled}[model.strength]
+        pilot = {"explicit": choose_n.explicit, "sampled": choose_n.sampled}.get(model.strength)
+        if pilot is None:
+            raise ValueError(
+                f"choose_n cannot look at {name}: it has no pilot for {model.strength} generators"
+            )
         result = pilot(model, tokens, window, settings, (snakemake.params.seed, name, "choose_n"))
         curve = {"draws": result.curve.draws, "step": result.curve.step, "error": result.curve.error}
         with complete(snakemake.output.curve) as path:

@@ -12,10 +12,7 @@ def main(snakemake) -> None:
     """Compare block by block: what is hard in the text is hard for both, and cancels."""
     with stage_log(snakemake.log[0], "render_differences"):
         models = [read_json(path)["model"] for path in snakemake.input.summaries]
-        rows = {
-            model: pd.read_csv(path, float_precision="round_trip")
-            for model, path in zip(models, snakemake.input.blocks, strict=True)
-        }
+        rows = {model: pd.read_csv(path) for model, path in zip(models, snakemake.input.blocks, strict=True)}
         baseline, level = snakemake.params.baseline, snakemake.params.level
         frame = tables.differences(differences(rows, baseline, level), baseline)
         caption = f"Paired differences to {baseline} in bits per token, with {level:.0%} intervals."

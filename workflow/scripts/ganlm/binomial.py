@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.fft import dct, dst
+from scipy.fft import dct, dst, next_fast_len
 from scipy.interpolate import CubicHermiteSpline
 from scipy.stats import binom
 
@@ -39,7 +39,7 @@ def expectation(values: ArrayLike, p: ArrayLike) -> NDArray[np.float64]:
     reach = math.ceil(math.sqrt(draws * math.log(2e18) / 2))
     window = np.arange(-reach, reach + 2)
     sums = []
-    for chunk in np.array_split(p.ravel(), max(1, p.size * window.size // 2**20)):
+    for chunk in np.array_split(p.ravel(), max(1, p.size * window.size // 2**17)):
         counts = np.floor(draws * chunk)[:, None].astype(int) + window
         terms = values[counts.clip(0, draws)] * binom.pmf(counts, draws, chunk[:, None])
         sums.append(terms.sum(axis=1))
@@ -53,8 +53,15 @@ class Table:
     spline: CubicHermiteSpline
 
     def __call__(self, p: ArrayLike) -> NDArray[np.float64]:
-        """Look the polynomial up at every p."""
-        return self.spline(2 * np.arcsin(np.sqrt(np.asarray(p, dtype=float))))
+        """Look the polynomial up at every p; the pieces are equally long, so that none is searched for."""
+        *coefficients, constant = self.spline.c
+        scaled = np.arcsin(np.sqrt(np.asarray(p, dtype=float))) * (2 * constant.size / math.pi)
+        piece = np.minimum(scaled.astype(np.intp), constant.size - 1)
+        offset = (scaled - piece) * (math.pi / constant.size)
+        value = 0.0
+        for coefficient in coefficients:
+            value = (value + coefficient.take(piece, mode="clip")) * offset
+        return value + constant.take(piece, mode="clip")
 
 
 def tabulate(polynomial: Polynomial, degree: int, low: float, high: float, tolerance: float = 1e-9) -> Table:
@@ -70,13 +77,30 @@ def tabulate(polynomial: Polynomial, degree: int, low: float, high: float, toler
     terms = min(degree, math.ceil(math.sqrt(2 * degree * math.log(omitted))))
     fourth_derivative = 24 * radius * math.exp(2) * (degree / 4) ** 2
     pieces = math.ceil(math.pi * (fourth_derivative / (192 * tolerance)) ** 0.25)
-    return Table(_spline(polynomial, terms, max(pieces, terms + 1)))
+    return Table(_spline(polynomial, terms, next_fast_len(max(pieces, terms + 1), real=True)))
 
 
 def tabulate_expectation(values: ArrayLike, tolerance: float = 1e-9) -> Table:
     """Table of p -> E f(K), K ~ Binomial(N, p), from f(0), ..., f(N)."""
     values = np.asarray(values, dtype=float)
     return tabulate(lambda p: expectation(values, p), values.size - 1, values.min(), values.max(), tolerance)
+
+
+def tabulate_variance(values: ArrayLike, tolerance: float = 1e-9) -> Table:
+    """Table of p -> Var f(K), K ~ Binomial(N, p), from f(0), ..., f(N).
+
+    With f centred, so that |f| <= R, it is E f(K)² - E f(K) f(K') for a second, independent count K'.
+    Given K + K' these terms no longer depend on p and lie in [0, R²] and [-R², R²]: they are the
+    Bernstein coefficients of degree 2N.
+    """
+    values = np.asarray(values, dtype=float)
+    centred = values - (values.min() + values.max()) / 2
+    bound = centred.max() ** 2
+
+    def variance(p: NDArray[np.float64]) -> NDArray[np.float64]:
+        return expectation(centred**2, p) - expectation(centred, p) ** 2
+
+    return tabulate(variance, 2 * (values.size - 1), -bound, 2 * bound, tolerance)
 
 
 def _spline(polynomial: Polynomial, terms: int, pieces: int) -> CubicHermiteSpline:

@@ -41,7 +41,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """The curve, and the bits at each of the pilot's positions with their windows."""
+    """The curve, and the harmonic bits at each of the pilot's positions, a row per window."""
 
     curve: ConvergenceCurve
     pilot: Pilot
@@ -67,7 +67,8 @@ def explicit(model: Explicit, tokens: np.ndarray, window: int, settings: Setting
     gold = np.take_along_axis(rows, windows[:, offsets, None], axis=2)[:, :, 0]
     flat = rows.reshape(-1, rows.shape[-1])
     curve = convergence_curve(flat, settings.alpha, settings.max_draws, keyed_rng(*key))
-    return Result(curve, pilot_from_probabilities(gold.ravel(), settings.max_draws), -np.log2(gold))
+    bits = Harmonic(settings.max_draws).expectation(gold)
+    return Result(curve, pilot_from_probabilities(gold.ravel(), settings.max_draws), bits)
 
 
 def sampled(model: Sampled, tokens: np.ndarray, window: int, settings: Settings, key: tuple) -> Result:

@@ -22,11 +22,63 @@ def checked(config: dict, schema_path: Path, literature_path: Path | None = None
     config = deepcopy(config)
     if error := best_match(_Validator(schema).iter_errors(config)):
         raise ConfigError(f"config: {_sentence(error)}")
+    _check_arms(config["models"], schema)
     for contradiction in _contradictions(config):
         raise ConfigError(f"config: {contradiction}")
     if literature_path:
         _check_papers(config, literature_path)
     return config
+
+
+def expanded(models: dict) -> dict:
+    """The models as rows: one that has arms becomes `<name>-<arm>`, one for each.
+
+    An arm knows the architecture of the language model it starts from.
+    """
+    rows = {}
+    for name, block in models.items():
+        if block["kind"] != "seqgan":
+            rows[name] = block
+            continue
+        start = models[block["start"]]
+        architecture = {key: start[key] for key in ("embedding", "hidden", "layers", "dropout")}
+        for arm, changes in block["arms"].items():
+            shared = {key: value for key, value in block.items() if key != "arms"}
+            training = block["training"] | changes
+            rows[f"{name}-{arm}"] = shared | {"architecture": architecture, "training": training}
+    return rows
+
+
+def _check_arms(models: dict, schema: dict) -> None:
+    """Every arm must be possible, start from a language model, and have names of its own."""
+    taken = {name for name, block in models.items() if block["kind"] != "seqgan"}
+    for name, block in models.items():
+        if block["kind"] != "seqgan":
+            continue
+        if models.get(block["start"], {}).get("kind") != "lstm":
+            raise ConfigError(
+                f"config: models.{name}.start is {block['start']!r}, which is no model of kind lstm"
+            )
+        for arm, changes in block["arms"].items():
+            where = f"models.{name}.arms.{arm}"
+            _check_changes(where, block["training"], changes, schema["$defs"]["adversarial"])
+            keep = changes.get("keep", block["training"]["keep"])
+            mine = {f"{name}-{arm}", *(f"{name}-{arm}-e{epoch}" for epoch in keep)}
+            if twice := sorted(mine & taken):
+                raise ConfigError(
+                    f"config: {where} makes {twice[0]!r}, another model's name: rename one of them"
+                )
+            taken |= mine
+
+
+def _check_changes(where: str, training: dict, changes: object, schema: dict) -> None:
+    if not isinstance(changes, dict):
+        raise ConfigError(f"config: {where} must be of type object, not {changes!r}")
+    training = training | changes
+    if error := best_match(_Validator(schema).iter_errors(training)):
+        raise ConfigError(f"config: {_sentence(error, where)}")
+    if max(training["keep"]) > training["epochs"]:
+        raise ConfigError(f"config: {where} keeps epochs after its last, {training['epochs']}")
 
 
 def _check_papers(config: dict, literature_path: Path) -> None:
@@ -70,8 +122,8 @@ _Validator = extend(
 )
 
 
-def _sentence(error: ValidationError) -> str:
-    where = ".".join(map(str, error.absolute_path)) or "the top level"
+def _sentence(error: ValidationError, *above: str) -> str:
+    where = ".".join(map(str, (*above, *error.absolute_path))) or "the top level"
     match error.validator:
         case "additionalProperties":
             known = list(error.schema.get("properties", {}))
@@ -117,10 +169,11 @@ def _contradictions(config: dict) -> Iterator[str]:
         "choose_n.models": config["choose_n"]["models"],
         "evaluation.baseline": [config["evaluation"]["baseline"]] if config["evaluation"]["baseline"] else [],
     }
+    rows = expanded(config["models"])
     for key, names in lists.items():
         for name in names:
-            if name not in config["models"]:
-                yield f"{key} names {name!r}, which is not in models: {', '.join(config['models'])}"
+            if name not in rows:
+                yield f"{key} names {name!r}, which is not in models: {', '.join(rows)}"
     yield from _impossible_measurements(config)
 
 

@@ -98,3 +98,17 @@ def estimators(points: pd.DataFrame, model: str) -> Figure:
             )  # fmt: skip
         axes.legend(fontsize=8)
     return figure
+
+
+def adversarial(points: pd.DataFrame) -> Figure:
+    """Exact bits after some epochs of adversarial training, one curve per arm, with intervals."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6.4, 4), layout="constrained")
+        axes = figure.add_subplot(xlabel="adversarial epochs", ylabel="bits per token")
+        for (arm, group), colour, marker in zip(
+            points.groupby("arm", sort=False), COLOURS, MARKERS, strict=False
+        ):
+            axes.plot(group["epoch"], group["mean"], f"{marker}-", color=colour, ms=4, label=arm)
+            axes.fill_between(group["epoch"], group["low"], group["high"], color=colour, alpha=0.15, lw=0)
+        axes.legend(fontsize=8)
+    return figure

@@ -75,7 +75,7 @@ class FixedDraws:
 
     def variance(self, p: ArrayLike) -> Array:
         """Σ_k Binom(k; N, p) f(k)² minus the square of the expectation."""
-        return np.maximum(self._square(p) - self._mean(p) ** 2, 0)
+        return np.maximum(self._variance(p), 0)
 
     def expected_draws(self, p: ArrayLike) -> Array:
         """N, whatever p."""
@@ -86,8 +86,8 @@ class FixedDraws:
         return binomial.tabulate_expectation(self.values)
 
     @cached_property
-    def _square(self) -> binomial.Table:
-        return binomial.tabulate_expectation(self.values**2)
+    def _variance(self) -> binomial.Table:
+        return binomial.tabulate_variance(self.values)
 
 
 @dataclass(frozen=True)

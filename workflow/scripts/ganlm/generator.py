@@ -4,7 +4,8 @@ Explicit: the distribution of the next token is known. Latent: it is known given
 draws of the next token can be had. A generator implements the strongest that it can.
 
 A prefix is the window so far, without any start token: how a model starts (a space, a learned vector,
-an empty context) is its own business. Arrays are NumPy arrays; rows are independent texts.
+an empty context) is its own business. Arrays are NumPy arrays; rows are independent texts; tokens are int64,
+so that arithmetic on them does not wrap.
 """
 
 from abc import ABC, abstractmethod
@@ -17,6 +18,7 @@ import numpy as np
 from ganlm.corpus import Alphabet
 
 State = Any
+ROUNDING = 1e-3
 
 
 class GeneratorError(ValueError):
@@ -64,7 +66,8 @@ class Explicit(ABC):
         bits = np.empty(tokens.shape)
         for position in range(tokens.shape[1]):
             column = tokens[:, position : position + 1]
-            gold = np.take_along_axis(self.predict(state), column.astype(np.int64), axis=1)
+            p = checked_distributions(self.predict(state), len(tokens), self.vocabulary)
+            gold = np.take_along_axis(p, column.astype(np.int64), axis=1)
             with np.errstate(divide="ignore"):
                 bits[:, position] = -np.log2(gold[:, 0])
             state = self.feed(state, column)
@@ -74,7 +77,7 @@ class Explicit(ABC):
         """The distribution at every `stride`-th position of windows of shape (rows, length)."""
         state = self.start(len(windows))
         for position in range(0, windows.shape[1], stride):
-            yield position, self.predict(state)
+            yield position, checked_distributions(self.predict(state), len(windows), self.vocabulary)
             state = self.feed(state, windows[:, position : position + stride])
 
     def sample(self, rows: int, length: int, rng: np.random.Generator) -> np.ndarray:
@@ -123,24 +126,43 @@ class Sampled(ABC):
         self, windows: Sequence[np.ndarray], requests: Sequence[tuple[int, int, int]], seed: int
     ) -> list[np.ndarray]:
         """Draws for (window, length of prefix, count) triples, checked."""
+        windows = [np.asarray(window, np.int64) for window in windows]
         prefixes = [windows[window][:length] for window, length, _ in requests]
         counts = [count for _, _, count in requests]
         drawn = self.draw(prefixes, counts, np.random.default_rng(seed))
         return checked_draws(drawn, counts, self.vocabulary)
 
 
+def checked_distributions(p: np.ndarray, rows: int, vocabulary: int) -> np.ndarray:
+    """The distributions, if they are: one per row, none negative, each adding up to 1 but for rounding."""
+    if np.shape(p) != (rows, vocabulary):
+        raise GeneratorError(
+            f"the generator's `predict` answered shape {np.shape(p)}, not {(rows, vocabulary)}"
+        )
+    if not (np.all(p >= 0) and np.all(np.abs(np.sum(p, axis=1) - 1) < ROUNDING)):
+        raise GeneratorError(
+            "the generator's `predict` answered rows that are no distributions: NaN, "
+            "negative, or not adding up to 1"
+        )
+    return p
+
+
 def checked_draws(drawn: object, counts: Sequence[int], vocabulary: int) -> list[np.ndarray]:
     """The draws as arrays, if they are token ids in the numbers asked for."""
     try:
         arrays = [np.asarray(ids) for ids in drawn]
-    except TypeError:
+    except (TypeError, ValueError):
         raise GeneratorError(f"the generator answered {drawn!r:.200}, not lists of token ids") from None
     if len(arrays) != len(counts):
         raise GeneratorError(f"the generator answered {len(arrays)} prefixes instead of {len(counts)}")
     for ids, count in zip(arrays, counts, strict=True):
         if ids.shape != (count,):
             raise GeneratorError(f"the generator answered {ids.size} draws where {count} were asked for")
-        if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= vocabulary):
-            wrong = next((i for i in ids.tolist() if i not in range(vocabulary)), ids[0])
-            raise GeneratorError(f"the generator drew {wrong!r}; token ids are 0 to {vocabulary - 1}")
-    return arrays
+    not_whole = [ids for ids in arrays if ids.size and ids.dtype.kind not in "iu"]
+    drawn = np.concatenate(not_whole[:1] or [np.empty(0, np.int64), *arrays])
+    if not_whole or np.any((drawn < 0) | (drawn >= vocabulary)):
+        wrong = next((i for i in drawn.tolist() if i not in range(vocabulary)), drawn.tolist()[0])
+        raise GeneratorError(
+            f"the generator drew {wrong!r}; token ids are whole numbers from 0 to {vocabulary - 1}"
+        )
+    return [ids.astype(np.int64, copy=False) for ids in arrays]

@@ -1,6 +1,6 @@
 """Bits from a table of counts that somebody else drew: fixed-N estimators only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -14,23 +14,20 @@ FIXED_DRAWS = ("plug-in", "smoothed", "harmonic")
 
 def measure(model: CountTable, task: Task, journal: Journal, workers: int) -> list[Row]:  # noqa: ARG001
     """The rows of the task's blocks that the table covers whole; there is nothing to resume."""
-    rows = list(_rows(model, task))
-    if not rows:
-        raise GeneratorError(f"{model.path} covers no block of {task.settings.block} tokens whole")
-    return rows
-
-
-def _rows(model: CountTable, task: Task) -> Iterator[Row]:
     table = model.checked(task)
-    for block in task.blocks:
-        start, stop = task.grid.span(int(block))
-        counts = table[start:stop]
-        if np.any(counts < 0):
-            continue
+    covered = [block for block in range(len(task.grid)) if np.all(table[slice(*task.grid.span(block))] >= 0)]
+    if not covered:
+        raise GeneratorError(f"{model.path} covers no block of {task.settings.block} tokens whole")
+    return list(_rows(model, task, table, [block for block in covered if block in task.blocks]))
+
+
+def _rows(model: CountTable, task: Task, table: np.ndarray, blocks: Sequence[int]) -> Iterator[Row]:
+    for block in blocks:
+        counts = table[slice(*task.grid.span(block))]
         for name in task.settings.estimators:
             if name in FIXED_DRAWS:
                 estimator = task.estimator(name, model.draws)
                 yield from task.rows(
-                    SAMPLE, name, model.draws, [int(block)], estimator.estimate(counts),
+                    SAMPLE, name, model.draws, [block], estimator.estimate(counts),
                     variance=estimator.estimated_variance(counts), drawn=model.draws, never_hit=counts == 0,
                 )  # fmt: skip

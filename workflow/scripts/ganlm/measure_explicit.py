@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ganlm.estimators import first_hits, gold_counts, smoothed_generator
-from ganlm.generator import Explicit
+from ganlm.generator import Explicit, GeneratorError
 from ganlm.inverse_binomial import NEVER_HIT
 from ganlm.measurement import EXACT, SAMPLE, Row, Task
 from ganlm.randomness import keyed_rng
@@ -18,6 +18,7 @@ from ganlm.resume import Journal
 
 PIECE_TOKENS = 1 << 18
 FIXED_DRAWS = ("plug-in", "smoothed", "harmonic")
+ROUNDING_BITS = 1e-5
 
 
 def measure(model: Explicit, task: Task, journal: Journal, workers: int) -> list[Row]:  # noqa: ARG001
@@ -46,8 +47,9 @@ def gold_bits(
         blocks = task.blocks[first : first + per_piece]
         start, stop = task.grid.span(blocks[0])[0], task.grid.span(blocks[-1])[1]
         if task.protocol.window is None:
-            bits, carried = model.surprisal(carried, task.tokens[None, start:stop])
-            yield blocks, bits[0]
+            text = task.tokens[None, start:stop].astype(np.int64)
+            bits, carried = model.surprisal(carried, text)
+            yield blocks, _checked(bits, text)
         else:
             yield blocks, _windowed_bits(model, task.tokens, task.protocol.window, start, stop)
 
@@ -62,18 +64,30 @@ def _windowed_bits(model: Explicit, tokens: np.ndarray, window: int, start: int,
     whole = last - (last - first) % window
     bits = []
     if whole > first:
-        windows = tokens[first:whole].reshape(-1, window)
-        bits.append(model.surprisal(model.start(len(windows)), windows)[0].ravel())
+        windows = tokens[first:whole].reshape(-1, window).astype(np.int64)
+        bits.append(_checked(model.surprisal(model.start(len(windows)), windows)[0], windows))
     if last > whole:
-        bits.append(model.surprisal(model.start(1), tokens[None, whole:last])[0].ravel())
+        rest = tokens[None, whole:last].astype(np.int64)
+        bits.append(_checked(model.surprisal(model.start(1), rest)[0], rest))
     return np.concatenate(bits)[start - first : stop - first]
+
+
+def _checked(bits: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """The bits in one row, if they are bits: a probability above 1 by rounding counts as 1."""
+    if np.shape(bits) != tokens.shape:
+        raise GeneratorError(
+            f"the generator's `surprisal` answered shape {np.shape(bits)}, not {tokens.shape}"
+        )
+    if not np.all(bits >= -ROUNDING_BITS):
+        raise GeneratorError("the generator's `surprisal` answered NaN, or a probability above 1")
+    return np.maximum(bits, 0.0).ravel()
 
 
 def _fixed_draw_rows(task: Task, blocks: Sequence[int], p: np.ndarray) -> Iterator[Row]:
     names = [name for name in task.settings.estimators if name in FIXED_DRAWS]
     wanted = [(name, task.settings.draws) for name in names]
     if "plug-in" in names:
-        wanted += [("plug-in", draws) for draws in task.settings.draws_grid if draws != task.settings.draws]
+        wanted += [("plug-in", draws) for draws in {*task.settings.draws_grid} - {task.settings.draws}]
     for draws in sorted({draws for _, draws in wanted}):
         counts = _by_block(task, blocks, p, ("counts", draws), lambda q, rng, n=draws: gold_counts(q, n, rng))
         for name in [name for name, n in wanted if n == draws]:

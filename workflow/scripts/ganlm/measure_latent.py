@@ -52,14 +52,13 @@ def _window(model: Latent, task: Task, number: int) -> tuple[np.ndarray, np.ndar
     Random numbers are keyed by window, because blocks may share one.
     """
     size, draws = task.protocol.window, task.settings.draws
-    tokens = np.asarray(task.tokens[number * size : (number + 1) * size])[None]
+    tokens = task.tokens[None, number * size : (number + 1) * size].astype(np.int64)
     rng = keyed_rng(*task.key("noise", number))
-    p, mode = model.gold(tokens, draws, rng)
-    shape = (draws, 1, tokens.shape[1])
-    if np.shape(p) != shape or np.shape(mode) != shape:
-        raise GeneratorError(
-            f"the generator's `gold` answered shapes {np.shape(p)} and {np.shape(mode)}, not {shape}"
-        )
+    answer = [np.asarray(array) for array in model.gold(tokens, draws, rng)]
+    shapes, wanted = [array.shape for array in answer], [(draws, 1, tokens.shape[1])] * 2
+    if shapes != wanted:
+        raise GeneratorError(f"the generator's `gold` answered arrays of shapes {shapes}, not {wanted}")
+    p, mode = answer
     if not np.all((p >= 0) & (p <= 1 + 1e-6)):
         raise GeneratorError("the generator's `gold` answered probabilities outside 0 to 1, or NaN")
     p = p[:, 0].astype(float)

@@ -73,14 +73,14 @@ def _run(draw: Draw, gold: np.ndarray, minimum: int, cap: int) -> Statistics:
     active, done, round_number = np.arange(len(gold)), 0, 0
     target = minimum or min(FIRST_ROUND, cap)
     while len(active) and done < target:
-        for i, ids in zip(active, draw(active, target - done, round_number), strict=True):
-            hits = np.flatnonzero(ids == gold[i])
-            if len(hits):
-                first[i] = done + hits[0] + 1
-            if round_number == 0:
-                counts[i] = len(hits)
-                pairs[i] = matching_pairs(np.bincount(ids))
-        active = active[first[active] == NEVER_HIT]
+        ids = np.asarray(draw(active, target - done, round_number))
+        hits = ids == gold[active, None]
+        hit = hits.any(axis=1)
+        first[active[hit]] = done + hits[hit].argmax(axis=1) + 1
+        if round_number == 0 and minimum:
+            counts = hits.sum(axis=1)
+            pairs = np.array([matching_pairs(np.bincount(row)) for row in ids])
+        active = active[~hit]
         done, target, round_number = target, min(2 * target, cap), round_number + 1
     return Statistics(counts, pairs, first)
 

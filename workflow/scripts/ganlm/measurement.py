@@ -12,6 +12,7 @@ from ganlm.protocol import Grid, Protocol
 SAMPLE = "sample"
 ARGMAX = "argmax"
 EXACT = "exact"
+RB_IBS_PATIENCE = 10
 
 
 class Row(NamedTuple):
@@ -98,7 +99,7 @@ class Task:
         return build(
             name,
             draws=draws,
-            cap=max(settings.cap, draws + 1) if name == "rb-ibs" else settings.cap,
+            cap=max(settings.cap, RB_IBS_PATIENCE * draws) if name == "rb-ibs" else settings.cap,
             alphabet_size=self.vocabulary,
             pseudocount=settings.pseudocount,
         )

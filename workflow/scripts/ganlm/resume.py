@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from threading import Lock
 
 from ganlm.logs import Progress
 from ganlm.measurement import Row, Task
@@ -17,25 +18,30 @@ class Journal:
     """
 
     def __init__(self, path: Path, key: object) -> None:
-        self._path = path
-        key = json.loads(json.dumps(key))
-        self.rows = [Row(*row) for finished in self._read(key) for row in finished]
-        self._write([key, *self._group()])
+        self._path, self._lock = path, Lock()
+        header = json.dumps(key, sort_keys=True)
+        self.rows = [Row(*row) for finished in self._read(header) for row in finished]
+        self._write([header, *([json.dumps(self.rows)] if self.rows else [])])
 
     def run(self, measure_block: Callable[[int], list[Row]], task: Task, workers: int) -> list[Row]:
         """The rows of all blocks of a task: those found here, and the others, measured in parallel.
 
-        A failure stops the blocks that have not begun; what is finished stays in the journal.
+        A failure stops the blocks that have not begun; those that are being measured are finished, and each
+        that is finished stays in the journal.
         """
         name = task.protocol.name
         finished = {row.block for row in self.rows if row.protocol == name}
         pending = [int(block) for block in task.blocks if block not in finished]
         progress = Progress(f"{task.model} {name}", len(task.blocks), "blocks", start=len(finished))
+
+        def finish(block: int) -> None:
+            self._add(measure_block(block))
+
         with ThreadPoolExecutor(workers) as pool:
-            futures = [pool.submit(measure_block, block) for block in pending]
+            futures = [pool.submit(finish, block) for block in pending]
             try:
                 for number, future in enumerate(as_completed(futures), start=len(finished) + 1):
-                    self._add(future.result())
+                    future.result()
                     progress.update(number)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
@@ -44,30 +50,26 @@ class Journal:
         return sorted(rows, key=lambda row: row.block)
 
     def _add(self, rows: list[Row]) -> None:
-        self.rows.extend(rows)
-        with self._path.open("a", encoding="utf-8") as file:
+        with self._lock, self._path.open("a", encoding="utf-8") as file:
+            self.rows.extend(rows)
             file.write(json.dumps(rows) + "\n")
 
     def delete(self) -> None:
         """The result is written; nothing is left to resume."""
         self._path.unlink(missing_ok=True)
 
-    def _group(self) -> list[list[Row]]:
-        return [self.rows] if self.rows else []
-
-    def _write(self, lines: list) -> None:
+    def _write(self, lines: list[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._path.with_suffix(".part")
-        temporary.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        temporary.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
         temporary.replace(self._path)
 
-    def _read(self, key: object) -> Iterator[list]:
+    def _read(self, header: str) -> Iterator[list]:
         if not self._path.exists():
             return
-        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
-        if not lines or not lines[0].endswith("\n") or json.loads(lines[0]) != key:
-            return
-        for line in lines[1:]:
-            if not line.endswith("\n"):
+        found, *lines = self._path.read_text(encoding="utf-8", errors="replace").split("\n")
+        for line in lines if found == header else ():
+            try:
+                yield json.loads(line)
+            except ValueError:
                 return
-            yield json.loads(line)

@@ -41,6 +41,15 @@ def _reduce(group: pd.DataFrame, level: float) -> dict:
     }
 
 
+def find(results: list[dict], protocol: str, estimator: str, draws: int | None = None) -> dict | None:
+    """The result of an estimator for what the generator emits, under a protocol."""
+    for result in results:
+        labels = (result["protocol"], result["estimand"], result["estimator"])
+        if labels == (protocol, "sample", estimator) and draws in (None, result["draws"]):
+            return result
+    return None
+
+
 def differences(rows: dict[str, pd.DataFrame], baseline: str, level: float) -> pd.DataFrame:
     """Each model minus the baseline, on the blocks that both have, within each protocol.
 
@@ -53,19 +62,14 @@ def differences(rows: dict[str, pd.DataFrame], baseline: str, level: float) -> p
         if ours is None or theirs is None:
             continue
         common = ours.index.intersection(theirs.index)
+        if common.empty:
+            continue
         result = paired(_blocks(ours.loc[common]), _blocks(theirs.loc[common]), level)
-        found.append(
-            {
-                "protocol": protocol,
-                "model": model,
-                "mean": result.mean,
-                "low": result.low,
-                "high": result.high,
-                "estimators": f"{estimator} - {reference}",
-                "tokens": int(ours.loc[common, "tokens"].sum()),
-            }
-        )
-    return pd.DataFrame(found)
+        tokens = int(ours.loc[common, "tokens"].sum())
+        bounds = (result.mean, result.low, result.high)
+        found.append((protocol, model, *bounds, f"{estimator} - {reference}", tokens))
+    columns = ["protocol", "model", "mean", "low", "high", "estimators", "tokens"]
+    return pd.DataFrame(found, columns=columns)
 
 
 def _best(rows: pd.DataFrame, protocol: str) -> tuple[pd.DataFrame | None, str]:
@@ -93,16 +97,8 @@ def gaps(summaries: list[dict], protocol: str) -> pd.DataFrame:
         exact = next((r["mean"] for r in of_protocol if r["estimator"] == "exact"), None)
         drawn = {r["draws"]: r["mean"] for r in of_protocol if r["estimator"] == "plug-in"}
         expected = {r["draws"]: r["mean"] for r in of_protocol if r["estimator"] == "expected-plug-in"}
-        found += [
-            {
-                "model": summary["model"],
-                "draws": n,
-                "expected": expected[n] - exact,
-                "drawn": drawn[n] - exact,
-            }
-            for n in sorted(expected)
-        ]
-    return pd.DataFrame(found)
+        found += [(summary["model"], n, expected[n] - exact, drawn[n] - exact) for n in sorted(expected)]
+    return pd.DataFrame(found, columns=["model", "draws", "expected", "drawn"])
 
 
 def estimator_errors(summary: dict, protocol: str, draws: int | str) -> pd.DataFrame:

@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 
 from ganlm.protocol import Protocol
+from ganlm.summary import find
 
 APPROACHES = {
     "uniform": "Baseline",
     "ngram": "n-gram",
+    "lstm": "Language model",
+    "seqgan": "GAN",
     "python": "Own generator",
     "command": "Own generator",
     "counts": "Own generator",
@@ -37,15 +40,6 @@ class Metric:
     def interval(self, result: dict) -> str:
         """The interval of a result, as text."""
         return f"[{self.show(result['low'])}, {self.show(result['high'])}]"
-
-
-def find(results: list[dict], protocol: str, estimator: str, draws: int | None = None) -> dict | None:
-    """The result of an estimator for what the generator emits, under a protocol."""
-    for result in results:
-        labels = (result["protocol"], result["estimand"], result["estimator"])
-        if labels == (protocol, "sample", estimator) and draws in (None, result["draws"]):
-            return result
-    return None
 
 
 def table1(

@@ -24,9 +24,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ganlm.generator import GeneratorError, Sampled, Surroundings, checked_draws
+from ganlm.randomness import keyed_seed
 
 VERSION = 1
-DRAWS_PER_MESSAGE = 1 << 15
+DRAWS_PER_MESSAGE = 1 << 13
 SHOWN_CHARACTERS = 200
 
 
@@ -44,18 +45,28 @@ class Worker:
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._complaints: deque[bytes] = deque(maxlen=5)
-        self._threads = [
-            threading.Thread(target=target, daemon=True) for target in (self._write, self._read, self._listen)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._windows = b""
+        self._failure: GeneratorError | None = None
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        for target in (self._write, self._read):
+            threading.Thread(target=target, daemon=True).start()
 
     def send(self, message: dict) -> None:
         """Queue a line; it is written while answers are awaited, so the pipe cannot dead-lock."""
-        self._outbox.put(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        self._outbox.put(_line(message))
+
+    def show(self, windows: Sequence[np.ndarray]) -> None:
+        """Send the windows unless the program has them: it may have computed a lot from them."""
+        line = _line({"windows": [np.asarray(window).tolist() for window in windows]})
+        if line != self._windows:
+            self._outbox.put(line)
+            self._windows = line
 
     def receive(self) -> tuple[dict, str]:
-        """The next line, parsed and as it was, within the time limit."""
+        """The next line, parsed and as it was, within the time limit; once broken, the same error again."""
+        if self._failure:
+            raise self._failure
         try:
             line = self._inbox.get(timeout=self._reply_seconds)
         except queue.Empty:
@@ -65,17 +76,17 @@ class Worker:
         shown = line[:SHOWN_CHARACTERS].decode(errors="replace").rstrip()
         try:
             message = json.loads(line, parse_constant=self._refuse_constant)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self.error(f"printed a line that is not JSON: {shown!r}") from None
         if not isinstance(message, dict):
             raise self.error(f"printed {shown!r} instead of an object")
         return message, shown
 
     def close(self) -> None:
-        """Say good-bye; a program that does not leave is ended."""
+        """Say good-bye; a program that does not leave, or that broke the contract, is ended."""
         self._outbox.put(None)
         try:
-            self._process.wait(timeout=5)
+            self._process.wait(timeout=0 if self._failure else 5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -83,10 +94,13 @@ class Worker:
     def error(self, what: str) -> GeneratorError:
         """One sentence about this program, with the last thing it said on standard error."""
         status = self._process.poll()
+        if status is not None:
+            self._listener.join(timeout=1)
         ending = f"; exit status {status}" if status is not None else ""
-        complaint = b" ".join(self._complaints).decode(errors="replace").strip()[-SHOWN_CHARACTERS:]
-        said = f"; it said: {complaint}" if complaint else ""
-        return GeneratorError(f"the generator {' '.join(self._command)!r} {what}{ending}{said}")
+        complaint = " ".join(b" ".join(self._complaints).decode(errors="replace").split())
+        said = f"; it said: {complaint[-SHOWN_CHARACTERS:]}" if complaint else ""
+        self._failure = GeneratorError(f"the generator {' '.join(self._command)!r} {what}{ending}{said}")
+        return self._failure
 
     def _refuse_constant(self, constant: str) -> None:
         raise ValueError(constant)
@@ -117,6 +131,14 @@ class Command(Sampled):
         self.vocabulary = surroundings.vocabulary
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._workers = [Worker(command, reply_seconds) for _ in range(surroundings.workers)]
+        try:
+            self._greet(surroundings)
+        except GeneratorError:
+            self.close()
+            raise
+
+    def _greet(self, surroundings: Surroundings) -> None:
+        """Start all copies at once; they may take their time to load."""
         for number, worker in enumerate(self._workers):
             worker.send(
                 {
@@ -146,16 +168,19 @@ class Command(Sampled):
         self, windows: Sequence[np.ndarray], requests: Sequence[tuple[int, int, int]], seed: int
     ) -> list[np.ndarray]:
         """Send the windows once and all requests in messages of bounded size, then collect the answers."""
-        worker = self._idle.get()
-        worker.send({"windows": [np.asarray(window).tolist() for window in windows]})
         messages = list(_messages(requests))
-        for number, message in enumerate(messages):
-            worker.send({"id": number, "seed": (seed + number) % 2**53, "draw": message})
-        drawn = [
-            ids for number, message in enumerate(messages) for ids in self._answer(worker, number, message)
-        ]
-        self._idle.put(worker)
-        return drawn
+        worker = self._idle.get()
+        try:
+            worker.show(windows)
+            for number, message in enumerate(messages):
+                worker.send({"id": number, "seed": keyed_seed(seed, number) % 2**53, "draw": message})
+            return [
+                ids
+                for number, message in enumerate(messages)
+                for ids in self._answer(worker, number, message)
+            ]
+        finally:
+            self._idle.put(worker)
 
     def _answer(self, worker: Worker, number: int, message: list) -> list[np.ndarray]:
         answer, shown = worker.receive()
@@ -177,6 +202,10 @@ def load(parameters: dict, files: list[str], surroundings: Surroundings) -> Comm
     generator = Command(parameters["command"], parameters["reply_seconds"], surroundings)
     atexit.register(generator.close)
     return generator
+
+
+def _line(message: dict) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
 def _messages(requests: Iterable[tuple[int, int, int]]) -> Iterator[list]:

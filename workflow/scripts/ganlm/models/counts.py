@@ -53,14 +53,18 @@ class CountTable:
 def load(parameters: dict, files: list[str], surroundings: Surroundings) -> CountTable:  # noqa: ARG001
     """Read and check the table."""
     path = Path(parameters["file"])
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8", errors="replace") as lines:
         header = HEADER.fullmatch(lines.readline())
         if not header:
-            raise GeneratorError(f"{path}: the first line is not `{HEADER.pattern}`")
+            raise GeneratorError(
+                f"{path}: the first line is not "
+                "`# ganlm counts, version 1, test sha256 <64 hexadecimal digits>, window <tokens>`"
+            )
         try:
-            table = pd.read_csv(lines, dtype=np.int64)
-        except ValueError as error:
-            raise GeneratorError(f"{path}: not a table of whole numbers ({error})") from None
+            table = pd.read_csv(lines, dtype=np.int64, index_col=False)
+        except (ValueError, OverflowError) as error:
+            reason = " ".join(str(error).split())
+            raise GeneratorError(f"{path}: not a table of whole numbers ({reason})") from None
     return _checked_table(path, header, table)
 
 
@@ -68,9 +72,12 @@ def _checked_table(path: Path, header: re.Match, table: pd.DataFrame) -> CountTa
     if list(table.columns) != ["position", "n", "k"] or table.empty:
         raise GeneratorError(f"{path}: the columns must be position,n,k, with at least one row")
     if table["n"].nunique() != 1:
-        raise GeneratorError(f"{path}: fixed-N estimators need one n, not {sorted(table['n'].unique())[:3]}")
+        raise GeneratorError(
+            f"{path}: fixed-N estimators need one n, not {sorted(table['n'].unique().tolist())[:3]}"
+        )
     bad = (
-        (table["k"] < 0)
+        (table["n"] < 1)
+        | (table["k"] < 0)
         | (table["k"] > table["n"])
         | (table["position"] < 0)
         | table["position"].duplicated()

@@ -1,0 +1,320 @@
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from ganlm.training.checkpoint import Checkpoint, CheckpointError, collect, only_writer, restore
+
+SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
+KEY = {"code": {"b.py": "1", "a.py": "2"}, "settings": [1, None, 0.1]}
+
+HOLD_THE_LOCK = """
+import sys, time
+from pathlib import Path
+from ganlm.training.checkpoint import only_writer
+with only_writer(Path(sys.argv[1]), wait_seconds=0):
+    print("in", flush=True)
+    time.sleep(60)
+"""
+WAIT_FOR_THE_LOCK = HOLD_THE_LOCK.replace("wait_seconds=0", "wait_seconds=30").replace(
+    "with only_writer", 'print("waiting", flush=True)\nwith only_writer'
+)
+SAVE_AGAIN_AND_AGAIN = """
+import sys
+from pathlib import Path
+import torch
+from ganlm.training.checkpoint import Checkpoint
+checkpoint = Checkpoint(Path(sys.argv[1]), "key", 0)
+for number in range(1_000_000):
+    checkpoint.save({"x": torch.full((300_000,), float(number))}, {"number": number})
+    print(number, flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def child():
+    """Start Python programs that are gone when the test is."""
+    children = []
+
+    def start(program: str, folder: Path) -> subprocess.Popen:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, folder],
+            env=os.environ | {"PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        children.append(process)
+        return process
+
+    yield start
+    for process in children:
+        process.kill()
+        process.communicate()
+
+
+def kill(process: subprocess.Popen) -> None:
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def parts(seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """A network with a buffer and a frozen parameter, and two groups of Adam's."""
+    torch.manual_seed(seed)
+    network = nn.Sequential(nn.Embedding(5, 4), nn.Flatten(), nn.BatchNorm1d(12), nn.Linear(12, 5))
+    network[3].bias.requires_grad_(False)
+    groups = [{"params": network[:3].parameters()}, {"params": network[3].parameters(), "lr": 0.003}]
+    return network, torch.optim.Adam(groups, lr=0.01)
+
+
+def step(network: nn.Module, optimizer: torch.optim.Optimizer, number: int) -> None:
+    torch.manual_seed(number)
+    tokens = torch.randint(5, (8, 3))
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(network(tokens), tokens[:, 0]).backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("interruption", [0, 1, 7, 19])
+def test_training_goes_on_bit_by_bit(interruption, tmp_path):
+    network, optimizer = parts(seed=1)
+    for number in range(20):
+        step(network, optimizer, number)
+    expected = collect(network=network, optimizer=optimizer)
+
+    network, optimizer = parts(seed=1)
+    for number in range(interruption):
+        step(network, optimizer, number)
+    saved = collect(network=network, optimizer=optimizer)
+    Checkpoint(tmp_path, KEY, 0).save(saved, {"done": interruption})
+
+    network, optimizer = parts(seed=2)
+    tensors, progress = Checkpoint(tmp_path, KEY, 0).load()
+    restore(tensors, network=network, optimizer=optimizer)
+    for number in range(progress["done"], 20):
+        step(network, optimizer, number)
+    found = collect(network=network, optimizer=optimizer)
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_everything_is_collected():
+    network, optimizer = parts(seed=1)
+    step(network, optimizer, 0)
+    names = set(collect(generator=network, adam=optimizer))
+    assert {f"generator/{name}" for name in network.state_dict()} < names
+    moments = {name for name in names if name.startswith("adam/")}
+    trained = sum(parameter.requires_grad for parameter in network.parameters())
+    assert len(moments) == 3 * trained, "step, exp_avg and exp_avg_sq of each trained parameter"
+
+
+def test_parts_whose_names_begin_alike_are_kept_apart():
+    one, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    tensors = collect(net=one, network=other)
+    one_again, other_again = nn.Linear(2, 2), nn.Linear(2, 2)
+    restore(tensors, net=one_again, network=other_again)
+    assert torch.equal(one.weight, one_again.weight)
+    assert torch.equal(other.weight, other_again.weight)
+
+
+def test_progress_comes_back_as_it_was(tmp_path):
+    progress = {"history": [{"loss": 0.1 + 0.2, "bpc": float("inf")}], "epoch": 3, "none": None}
+    Checkpoint(tmp_path, KEY, 0).save({"x": torch.zeros(1)}, progress)
+    tensors, found = Checkpoint(tmp_path, KEY, 0).load()
+    assert found == progress
+    assert tensors.keys() == {"x"}
+
+
+def test_no_file_is_no_checkpoint(tmp_path):
+    assert Checkpoint(tmp_path, KEY, 0).load() is None
+
+
+def test_views_are_saved_as_what_they_show(tmp_path):
+    values = torch.arange(12.0).reshape(3, 4)
+    Checkpoint(tmp_path, KEY, 0).save({"t": values.T, "half": values[1:] + 0}, {})
+    tensors, _ = Checkpoint(tmp_path, KEY, 0).load()
+    assert torch.equal(tensors["t"], values.T)
+    assert torch.equal(tensors["half"], values[1:])
+
+
+def saved(folder: Path) -> bytes:
+    checkpoint = Checkpoint(folder, KEY, 0)
+    checkpoint.save({"x": torch.arange(1000.0), "y": torch.zeros(())}, {"epoch": 1})
+    return checkpoint.path.read_bytes()
+
+
+def refused(folder: Path, content: bytes) -> None:
+    checkpoint = Checkpoint(folder, KEY, 0)
+    checkpoint.path.write_bytes(content)
+    with pytest.raises(CheckpointError) as caught:
+        checkpoint.load()
+    message = str(caught.value)
+    assert message.startswith(f"{checkpoint.path} is damaged (")
+    assert message.endswith("): delete it to train from the start")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 100, 0.5, -4000, -2, -1])
+def test_a_truncated_file_is_named_and_refused(length, tmp_path):
+    whole = saved(tmp_path)
+    refused(tmp_path, whole[: int(length * len(whole)) if isinstance(length, float) else length])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\xff" * 5000, bytes(5000), b"no checkpoint\n" * 10, (2).to_bytes(8, "little") + b"[]", b"PK\x03\x04"],
+    ids=["ones", "zeros", "text", "other JSON", "a ZIP"],
+)
+def test_garbage_is_named_and_refused(content, tmp_path):
+    refused(tmp_path, content)
+
+
+def test_more_than_the_file_is_named_and_refused(tmp_path):
+    refused(tmp_path, saved(tmp_path) + b"more")
+
+
+class Trap:
+    """What unpickling would run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return (open, (str(self.path), "w"))
+
+
+def test_a_pickle_is_refused_and_not_executed(tmp_path):
+    trap = Trap(tmp_path / "executed")
+    refused(tmp_path, pickle.dumps(trap))
+    torch.save({"network": trap}, tmp_path / "pickle.pt")
+    refused(tmp_path, (tmp_path / "pickle.pt").read_bytes())
+    assert not trap.path.exists()
+    pickle.loads(pickle.dumps(trap)).close()
+    assert trap.path.exists(), "the trap works"
+
+
+@pytest.mark.parametrize("key", [None, {}, KEY | {"settings": [1, None, 0.2]}, KEY | {"more": 0}])
+def test_a_checkpoint_of_another_run_is_ignored_with_a_warning(key, tmp_path, caplog):
+    saved(tmp_path)
+    checkpoint = Checkpoint(tmp_path, key, 0)
+    with caplog.at_level(logging.WARNING):
+        assert checkpoint.load() is None
+    assert caplog.messages == [
+        f"{checkpoint.path} belongs to other settings, code or data: training from the start"
+    ]
+
+
+def test_a_file_of_weights_only_is_ignored_with_a_warning(tmp_path, caplog):
+    checkpoint = Checkpoint(tmp_path, KEY, 0)
+    save_file({"x": torch.zeros(2)}, checkpoint.path)
+    assert checkpoint.load() is None
+    assert "training from the start" in caplog.text
+
+
+def test_the_order_of_the_key_does_not_matter(tmp_path):
+    saved(tmp_path)
+    assert Checkpoint(tmp_path, dict(reversed(KEY.items())), 0).load() is not None
+
+
+def test_due_when_the_time_that_may_be_lost_is_over(tmp_path):
+    assert Checkpoint(tmp_path, KEY, 0).due()
+    checkpoint = Checkpoint(tmp_path, KEY, 0.3)
+    assert not checkpoint.due()
+    time.sleep(0.35)
+    assert checkpoint.due()
+    checkpoint.save({}, {})
+    assert not checkpoint.due()
+
+
+def test_nothing_is_left_after_success(tmp_path):
+    saved(tmp_path)
+    checkpoint = Checkpoint(tmp_path, KEY, 0)
+    checkpoint.delete()
+    checkpoint.delete()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_save_that_fails_leaves_the_old_checkpoint(tmp_path):
+    saved(tmp_path)
+    checkpoint = Checkpoint(tmp_path, KEY, 0)
+    with pytest.raises(TypeError):
+        checkpoint.save({"x": torch.ones(5)}, {"epoch": object()})
+    shared = torch.ones(5)
+    with pytest.raises(RuntimeError, match="share memory"):
+        checkpoint.save({"x": shared, "y": shared}, {"epoch": 2})
+    assert checkpoint.load()[1] == {"epoch": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["resume.safetensors"]
+
+
+def test_a_kill_at_any_time_leaves_a_whole_checkpoint(tmp_path, child):
+    """Real kills of a process that does little but save; what is left is what it last reported, or newer."""
+    checkpoint, half_written = Checkpoint(tmp_path, "key", 0), 0
+    for attempt in range(4):
+        process = child(SAVE_AGAIN_AND_AGAIN, tmp_path)
+        for _ in range(3):
+            reported = int(process.stdout.readline())
+        time.sleep(0.0013 * attempt)
+        kill(process)
+        reported = max([reported, *map(int, process.stdout.read().split())])
+        tensors, progress = checkpoint.load()
+        assert reported <= progress["number"] <= reported + 1
+        assert (tensors["x"] == progress["number"]).all()
+        half_written += len(list(tmp_path.iterdir())) - 1
+    assert half_written, "no kill hit a write: the test shows nothing"
+    with only_writer(tmp_path, 0):
+        assert {path.name for path in tmp_path.iterdir()} == {"resume.safetensors", "resume.lock"}
+
+
+def test_only_one_process_may_train(tmp_path, child):
+    folder = tmp_path / "models" / "lstm"
+    first = child(HOLD_THE_LOCK, folder)
+    assert first.stdout.readline() == "in\n"
+
+    second = child(HOLD_THE_LOCK, folder)
+    assert second.stdout.readline() == ""
+    assert second.wait() == 1
+    sentence = f"another process is training in {folder}: wait for it or end it"
+    assert second.stderr.read().endswith(f"CheckpointError: {sentence}\n")
+    with pytest.raises(CheckpointError, match="another process is training"), only_writer(folder, 0.1):
+        pytest.fail("two at once")
+
+    kill(first)
+    third = child(HOLD_THE_LOCK, folder)
+    assert third.stdout.readline() == "in\n"
+
+
+def test_a_process_that_is_about_to_end_is_waited_for(tmp_path, child):
+    first = child(HOLD_THE_LOCK, tmp_path)
+    assert first.stdout.readline() == "in\n"
+    second = child(WAIT_FOR_THE_LOCK, tmp_path)
+    assert second.stdout.readline() == "waiting\n"
+    time.sleep(0.5)
+    assert second.poll() is None
+    kill(first)
+    assert second.stdout.readline() == "in\n"
+
+
+def test_the_stage_is_free_after_success_and_after_failure(tmp_path):
+    with only_writer(tmp_path, 0):
+        pass
+    with pytest.raises(KeyError), only_writer(tmp_path, 0):
+        raise KeyError
+    with only_writer(tmp_path, 0):
+        pass

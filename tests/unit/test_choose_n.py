@@ -1,0 +1,199 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from measuring import Drawing
+
+from ganlm import choose_n
+from ganlm.choose_n import Settings, pilot_windows
+from ganlm.generator import Explicit
+from ganlm.models import ngram
+from ganlm.models.ngram import NGram
+
+TEXT = (Path(__file__).parents[2] / "examples/training.txt").read_text()
+SYMBOLS = sorted(set(TEXT))
+IDS = np.array([SYMBOLS.index(character) for character in TEXT], np.uint8)
+MODEL = NGram.train(IDS[:100_000], len(SYMBOLS), ngram.Settings(3))
+TOKENS = IDS[100_000:]
+WINDOW = 100
+SETTINGS = Settings(
+    alpha=10, threshold=1e-3, max_draws=3000, windows=64, positions=448, half_width=0.1, epsilon=0.01
+)
+PILOTS = {
+    "explicit": lambda settings=SETTINGS, seed=1, tokens=TOKENS: choose_n.explicit(
+        MODEL, tokens, WINDOW, settings, (seed, "model")
+    ),
+    "sampled": lambda settings=SETTINGS, seed=1, tokens=TOKENS: choose_n.sampled(
+        Drawing(MODEL), tokens, WINDOW, settings, (seed, "model")
+    ),
+}
+
+
+def summarised(result, settings=SETTINGS, positions=20_000):
+    return choose_n.summary(result, settings, len(SYMBOLS), WINDOW, positions)
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What both pilots of the same model say."""
+    results = {name: pilot() for name, pilot in PILOTS.items()}
+    return {name: (result, summarised(result)) for name, result in results.items()}
+
+
+@pytest.mark.parametrize("kind", PILOTS)
+def test_the_curve_follows_the_published_law(found, kind):
+    """E(N) = 10 c / N from N = 100 on, so the rule's N is near 10 c / γ'."""
+    result, summary = found[kind]
+    assert summary["slope"] == pytest.approx(-1, abs=0.02)
+    assert 0.1 < summary["constant"] < 0.25
+    tail = result.curve.draws >= 100
+    law = 10 * summary["constant"] / result.curve.draws[tail]
+    np.testing.assert_allclose(result.curve.step[tail], law, rtol=0.25)
+    assert summary["crossing"] == pytest.approx(10 * summary["constant"] / 1e-3)
+    assert summary["draws"] == pytest.approx(summary["crossing"], rel=0.15)
+    assert summary["first_below"] <= summary["draws"]
+
+
+def test_both_pilots_of_a_model_find_the_same(found):
+    (_, exact), (_, drawn) = found["explicit"], found["sampled"]
+    assert drawn["constant"] == pytest.approx(exact["constant"], rel=0.02)
+    assert drawn["positions"] == exact["positions"]
+    assert drawn["hoeffding_draws"] == exact["hoeffding_draws"] == pytest.approx(4.3e6, rel=0.01)
+
+
+def test_what_the_rule_hides_is_known_of_an_explicit_model(found):
+    """The largest error falls as 1/√N: where the rule is content, it is several times γ'."""
+    curve = found["explicit"][0].curve
+    at = dict(zip(curve.draws.tolist(), curve.error, strict=True))
+    assert at[2500] / at[100] == pytest.approx(0.2, rel=0.15)
+    assert at[found["explicit"][1]["draws"]] > 3e-3
+    assert found["sampled"][0].curve.error is None
+
+
+def test_bits_of_the_pilot_are_those_of_its_positions(found):
+    windows, offsets = pilot_windows(TOKENS, WINDOW, SETTINGS)
+    exact = MODEL.surprisal(MODEL.start(len(windows)), windows)[0][:, offsets]
+    likely = exact < np.log2(SETTINGS.max_draws / 20)
+    assert likely.mean() > 0.9
+    np.testing.assert_allclose(found["explicit"][0].bits[likely], exact[likely], atol=1e-6)
+    assert (found["explicit"][0].bits < exact + 1e-6).all()
+    difference = found["sampled"][0].bits - found["explicit"][0].bits
+    assert abs(difference.mean()) < 4 * difference.std() / difference.size**0.5
+
+
+def test_the_plan_reaches_its_target_with_either_pilot(found):
+    plans = {kind: summary["plan"] for kind, (_, summary) in found.items()}
+    for plan in plans.values():
+        assert plan["feasible"]
+        assert plan["half_width"] <= SETTINGS.half_width
+        assert plan["positions"] == 20_000
+        assert 5 < plan["draws_per_token"] < 60
+        assert plan["positions_for_text"] <= 20_000
+    exact, drawn = plans["explicit"], plans["sampled"]
+    assert drawn["text_se"] == pytest.approx(exact["text_se"], rel=0.1)
+    assert drawn["monte_carlo_se"] == pytest.approx(exact["monte_carlo_se"], rel=0.2)
+
+
+def test_text_noise_is_that_of_independent_tokens_where_they_are():
+    rng = np.random.default_rng(5)
+    p = np.bincount(IDS, minlength=len(SYMBOLS)) / len(IDS)
+    unigram = NGram.train(IDS, len(SYMBOLS), ngram.Settings(1))
+    tokens = rng.choice(len(SYMBOLS), 100_000, p=p)
+    settings = replace(SETTINGS, windows=400, positions=4000, max_draws=200)
+    plan = summarised(choose_n.explicit(unigram, tokens, WINDOW, settings, (1,)), settings)["plan"]
+    variance = (p * np.log2(p) ** 2).sum() - (p * np.log2(p)).sum() ** 2
+    assert plan["text_se"] == pytest.approx((variance / 20_000) ** 0.5, rel=0.25)
+
+
+def test_a_target_out_of_reach_is_said_to_be(found):
+    strict = replace(SETTINGS, half_width=1e-4)
+    plan = summarised(found["explicit"][0], strict)["plan"]
+    assert not plan["feasible"]
+    assert plan["half_width"] > 1e-4
+    assert plan["positions_for_text"] > 1e6
+
+
+def test_a_curve_that_ends_too_early_chooses_nothing():
+    settings = replace(SETTINGS, max_draws=400)
+    summary = summarised(PILOTS["explicit"](settings), settings)
+    assert summary["draws"] is None
+    assert summary["first_below"] is None
+    assert summary["crossing"] > 1000
+
+
+@pytest.mark.parametrize("kind", PILOTS)
+def test_random_numbers_depend_on_the_key(kind):
+    settings = replace(SETTINGS, max_draws=200, windows=8, positions=40)
+    one, same, other = (PILOTS[kind](settings, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.curve.step, same.curve.step)
+    assert (one.curve.step != other.curve.step).any()
+
+
+@pytest.mark.parametrize(
+    ("length", "window", "windows", "positions"),
+    [
+        (50_000, 1000, 64, 448),
+        (50_000, 7, 64, 448),
+        (2350, 100, 64, 448),
+        (100, 100, 64, 10),
+        (5000, 10, 64, 2),
+        (999, 10, 5, 10_000),
+    ],
+)
+def test_windows_are_whole_and_spread_over_the_text(length, window, windows, positions):
+    text = np.arange(length)
+    found, offsets = pilot_windows(text, window, replace(SETTINGS, windows=windows, positions=positions))
+    starts = found[:, 0]
+    assert len(starts) == len(set(starts)) == min(windows, length // window)
+    assert (starts % window == 0).all()
+    np.testing.assert_array_equal(found, starts[:, None] + np.arange(window))
+    assert starts[0] == 0
+    if len(starts) > 1:
+        steps = np.diff(starts)
+        assert steps.max() - steps.min() <= window
+        assert length - starts[-1] < 2 * steps.max() + window
+    strides = set(np.diff(offsets))
+    assert offsets[0] == 0
+    assert offsets[-1] < window
+    assert len(strides) <= 1
+    wanted = min(max(positions, len(starts)), found.size)
+    assert wanted <= len(starts) * len(offsets) <= 2 * wanted + len(starts)
+
+
+@pytest.mark.parametrize("kind", PILOTS)
+def test_a_text_without_one_window_gets_one_sentence(kind):
+    with pytest.raises(ValueError, match="the test part has 99 tokens, less than one window of 100"):
+        PILOTS[kind](tokens=TOKENS[:99])
+
+
+@pytest.mark.parametrize("kind", PILOTS)
+def test_one_window_is_enough(kind):
+    settings = replace(SETTINGS, max_draws=200)
+    summary = summarised(PILOTS[kind](settings, tokens=TOKENS[:150]), settings)
+    assert summary["positions"] == 100
+    assert np.isfinite(summary["plan"]["text_se"])
+
+
+def test_a_model_with_impossible_tokens_has_a_plan_that_says_so():
+    """Its bits are infinite, which no number of draws finds out; the pilot must not stumble over them."""
+
+    class OneSymbol(Explicit):
+        vocabulary = len(SYMBOLS)
+
+        def start(self, rows):
+            return rows
+
+        def predict(self, state):
+            return np.tile(np.eye(self.vocabulary)[0] / 2 + np.eye(self.vocabulary)[1] / 2, (state, 1))
+
+        def feed(self, state, _):
+            return state
+
+    settings = replace(SETTINGS, max_draws=200)
+    summary = summarised(choose_n.explicit(OneSymbol(), TOKENS, WINDOW, settings, (1,)), settings)
+    assert not summary["plan"]["feasible"]
+    assert summary["plan"]["expected_bias_bits"] == -np.inf
+    assert np.isfinite(summary["plan"]["text_se"])
+    json.dumps(summary)

@@ -1,0 +1,1 @@
+"""Training loops; checkpoint.py is the one place that saves and resumes."""

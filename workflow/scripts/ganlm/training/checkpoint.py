@@ -1,0 +1,125 @@
+"""Training that a crash cannot harm: one file holds all that the rest of the run depends on.
+
+All randomness of a training step is keyed by its number, so a checkpoint between two steps needs tensors and
+a step number only: what follows is bitwise what an uninterrupted run would have done on the same machine.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from ganlm.files import complete
+
+logger = logging.getLogger(__name__)
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used, or a stage that somebody else is writing."""
+
+
+class Checkpoint:
+    """`resume.safetensors` beside a stage's outputs: written atomically, deleted with success."""
+
+    def __init__(self, folder: Path, key: object, every_seconds: float) -> None:
+        self.path = folder / "resume.safetensors"
+        self._key = json.dumps(key, sort_keys=True)
+        self._every_seconds = every_seconds
+        self._last = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Tensor], dict] | None:
+        """Tensors and progress of the interrupted run, None if there is none or it was another run."""
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, "pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(
+                f"{self.path} is damaged ({error}): delete it to train from the start"
+            ) from None
+        if metadata.get("key") != self._key:
+            logger.warning("%s belongs to other settings, code or data: training from the start", self.path)
+            return None
+        return tensors, json.loads(metadata["progress"])
+
+    def due(self) -> bool:
+        """Whether as much time has passed as may be lost."""
+        return time.monotonic() - self._last >= self._every_seconds
+
+    def save(self, tensors: dict[str, Tensor], progress: dict) -> None:
+        """Replace the checkpoint by a newer one."""
+        metadata = {"key": self._key, "progress": json.dumps(progress)}
+        with complete(self.path) as temporary:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+        self._last = time.monotonic()
+
+    def delete(self) -> None:
+        """The outputs are written; nothing is left to resume."""
+        self.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def only_writer(folder: Path, wait_seconds: float = 5.0) -> Iterator[None]:
+    """Keep a second process out of a stage: one that outlived its job may still be writing.
+
+    Half-written files, ours and those safetensors calls `.tmp...`, are a dead process's to whoever is let in.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "resume.lock").open("a+") as lock:
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise CheckpointError(
+                        f"another process is training in {folder}: wait for it or end it"
+                    ) from None
+                time.sleep(0.2)
+        for abandoned in (*folder.glob(".*.part"), *folder.glob(".tmp*")):
+            abandoned.unlink()
+        yield
+
+
+def collect(**parts: nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:
+    """All tensors of networks and optimizers, by name."""
+    tensors = {}
+    for name, part in parts.items():
+        if isinstance(part, nn.Module):
+            tensors |= {f"{name}/{key}": value for key, value in part.state_dict().items()}
+        else:
+            for index, state in part.state_dict()["state"].items():
+                tensors |= {f"{name}/{index}/{key}": torch.as_tensor(value) for key, value in state.items()}
+    return tensors
+
+
+def restore(tensors: dict[str, Tensor], **parts: nn.Module | torch.optim.Optimizer) -> None:
+    """Put tensors that `collect` gathered back in place."""
+    for name, part in parts.items():
+        mine = {
+            key.removeprefix(f"{name}/"): value
+            for key, value in tensors.items()
+            if key.startswith(f"{name}/")
+        }
+        if isinstance(part, nn.Module):
+            part.load_state_dict(mine)
+        else:
+            state: dict[int, dict[str, Tensor]] = {}
+            for key, value in mine.items():
+                index, field = key.split("/")
+                state.setdefault(int(index), {})[field] = value
+            part.load_state_dict(part.state_dict() | {"state": state})

@@ -1,0 +1,288 @@
+"""SeqGAN: adversarial training of a pre-trained language model by policy gradient (Yu et al. 2017).
+
+The defaults do what the method describes. What the published code of Tevet et al. did differently is a
+switch each, so that its behaviour can be run on purpose and told apart from the method's: discriminator
+batches of one class only (`shuffle: false`), roll-outs by the current generator (`rollout_lag: 0`), dropout
+while sampling, a summed policy loss. All randomness is keyed by phase and step, so training can stop and go
+on between any two steps.
+"""
+
+import logging
+import math
+from contextlib import AbstractContextManager
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ganlm.logs import Progress
+from ganlm.models.discriminator import Discriminator
+from ganlm.models.lstm import LanguageModel, shifted
+from ganlm.randomness import keyed_rng, keyed_seed
+from ganlm.training.checkpoint import Checkpoint, collect, restore
+from ganlm.training.mle import DivergenceError
+from ganlm.training.rollout import rewards, sample
+
+logger = logging.getLogger(__name__)
+
+KEPT = "epoch-"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyper-parameters of adversarial training, and the switches for the published code's behaviour."""
+
+    epochs: int
+    length: int
+    batch: int
+    sequences: int
+    pretrain_rounds: int
+    rounds: int
+    passes: int
+    repeats: int
+    learning_rate: float
+    discriminator_rate: float
+    clip: float
+    penalty: float
+    shuffle: bool
+    rollout_lag: float
+    sampling_dropout: bool
+    loss: str
+    reward: str
+    baseline: bool
+    precision: str
+    keep: tuple[int, ...]
+    validation_tokens: int
+    validation_window: int
+    seed: int
+
+    @property
+    def steps(self) -> int:
+        """Rounds of discriminator pre-training, then per epoch one policy step and its rounds."""
+        return self.pretrain_rounds + self.epochs * (1 + self.rounds)
+
+
+@dataclass
+class Players:
+    """Everything that training changes."""
+
+    generator: LanguageModel
+    policy: LanguageModel
+    discriminator: Discriminator
+    generator_adam: torch.optim.Optimizer
+    discriminator_adam: torch.optim.Optimizer
+    history: list[dict] = field(default_factory=list)
+    kept: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def from_generator(
+        cls, generator: LanguageModel, vocabulary: int, settings: Settings, device: torch.device
+    ) -> "Players":
+        """A fresh discriminator and fresh optimizers; the roll-out policy starts as the generator."""
+        generator = generator.to(device)
+        discriminator = Discriminator(vocabulary, settings.length).to(device)
+        return cls(
+            generator,
+            deepcopy(generator),
+            discriminator,
+            torch.optim.Adam(generator.parameters(), lr=settings.learning_rate),
+            torch.optim.Adam(discriminator.parameters(), lr=settings.discriminator_rate, fused=True),
+        )
+
+    def keep(self, epoch: int) -> None:
+        """Remember the generator as it is now."""
+        for name, tensor in self.generator.state_dict().items():
+            self.kept[f"{KEPT}{epoch}/{name}"] = tensor.detach().cpu().clone()
+
+    def weights(self, epoch: int) -> dict[str, Tensor]:
+        """The generator that was kept after an epoch."""
+        prefix = f"{KEPT}{epoch}/"
+        return {name.removeprefix(prefix): t for name, t in self.kept.items() if name.startswith(prefix)}
+
+    def parts(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
+        """By the name under which a checkpoint holds them."""
+        return {
+            "generator": self.generator,
+            "policy": self.policy,
+            "discriminator": self.discriminator,
+            "generator_adam": self.generator_adam,
+            "discriminator_adam": self.discriminator_adam,
+        }
+
+
+class Trainer:
+    """The loop, one step at a time."""
+
+    def __init__(
+        self, players: Players, train: np.ndarray, valid: np.ndarray, settings: Settings, device: torch.device
+    ) -> None:
+        self.players, self.settings, self.device = players, settings, device
+        self._train, self._valid = train, valid
+        for part, tokens in (("train", train), ("validation", valid)):
+            if len(tokens) < settings.length:
+                raise ValueError(
+                    f"the {part} part has {len(tokens):,} tokens, but a sequence has {settings.length}: "
+                    "use a longer text, or lower length"
+                )
+
+    def run(self, checkpoint: Checkpoint) -> None:
+        """All steps that are left; the generators of the epochs in `keep` are kept."""
+        players, settings, saved = self.players, self.settings, 0
+        if (found := checkpoint.load()) is not None:
+            saved = self._resume(*found)
+            logger.info("resuming after step %d of %d", saved, settings.steps)
+        line = Progress("adversarial_train", settings.steps, "steps", start=saved)
+        for step in range(saved, settings.steps):
+            record = self.step(step)
+            _check_finite(record, f"{checkpoint.path} keeps step {saved}" if saved else "nothing is kept")
+            players.history.append({"step": step} | record)
+            if record["epoch"] in settings.keep and self._ends_epoch(step):
+                players.keep(record["epoch"])
+            line.update(step + 1, **{name: value for name, value in record.items() if name != "epoch"})
+            if checkpoint.due():
+                saved = step + 1
+                progress = {"step": saved, "history": players.history}
+                checkpoint.save(collect(**players.parts()) | players.kept, progress)
+
+    def _resume(self, tensors: dict[str, Tensor], progress: dict) -> int:
+        """Put everything back in place; the number of steps that are done."""
+        restore(tensors, **self.players.parts())
+        self.players.kept = {name: tensor for name, tensor in tensors.items() if name.startswith(KEPT)}
+        self.players.history = progress["history"]
+        return progress["step"]
+
+    def step(self, step: int) -> dict:
+        """A round of the discriminator or a step of the policy; what it came to."""
+        epoch, within = self._place(step)
+        torch.manual_seed(keyed_seed(self.settings.seed, "dropout", step) % 2**63)
+        random = torch.Generator(self.device).manual_seed(
+            keyed_seed(self.settings.seed, "draws", step) % 2**63
+        )
+        record = self.policy_step(random) if epoch and within == 0 else self.discriminator_round(step, random)
+        return {"epoch": epoch} | record
+
+    def _place(self, step: int) -> tuple[int, int]:
+        """Epoch (0 is the discriminator's pre-training) and step within it."""
+        if step < self.settings.pretrain_rounds:
+            return 0, step
+        epoch, within = divmod(step - self.settings.pretrain_rounds, 1 + self.settings.rounds)
+        return epoch + 1, within
+
+    def _ends_epoch(self, step: int) -> bool:
+        epoch, within = self._place(step)
+        return epoch > 0 and within == self.settings.rounds
+
+    def policy_step(self, random: torch.Generator) -> dict:
+        """One update of the generator by policy gradient, then the roll-out policy follows."""
+        players, settings = self.players, self.settings
+        samples = self._fakes(settings.batch, random)
+        if settings.reward == "constant":
+            reward = torch.ones(samples.shape, device=self.device)
+        else:
+            players.policy.eval(), players.discriminator.eval()
+            with self._autocast():
+                reward = rewards(players.policy, players.discriminator, samples, settings.repeats, random)
+        advantage = reward - reward.mean(dim=0) if settings.baseline else reward
+        players.generator.train(settings.sampling_dropout)
+        with self._autocast(), self._backend_with_gradient():
+            logits, _ = players.generator(shifted(samples))
+        log_p = logits.float().log_softmax(dim=-1).gather(-1, samples[:, :, None])[:, :, 0]
+        loss = -(log_p * advantage).sum() / (1 if settings.loss == "sum" else samples.numel())
+        players.generator_adam.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(players.generator.parameters(), settings.clip)
+        players.generator_adam.step()
+        self._follow()
+        return {
+            "policy_loss": loss.item(),
+            "gradient_norm": norm.item(),
+            "reward_mean": reward.mean().item(),
+            "reward_spread": reward.std(dim=0, correction=0).mean().item(),
+        }
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """The roll-out policy becomes lag * itself + (1 - lag) * generator."""
+        lag = self.settings.rollout_lag
+        for old, new in zip(
+            self.players.policy.parameters(), self.players.generator.parameters(), strict=True
+        ):
+            old.mul_(lag).add_(new, alpha=1 - lag)
+
+    def discriminator_round(self, step: int, random: torch.Generator) -> dict:
+        """Some passes over fresh fakes and random real windows; accuracy on held-out ones."""
+        players, settings = self.players, self.settings
+        sequences = torch.cat(
+            [self._reals(self._train, settings.sequences, step), self._fakes(settings.sequences, random)]
+        )
+        labels = torch.zeros(len(sequences), dtype=torch.long, device=self.device)
+        labels[: settings.sequences] = 1
+        players.discriminator.train()
+        losses = []
+        for _ in range(settings.passes):
+            order = torch.arange(len(sequences), device=self.device)
+            if settings.shuffle:
+                order = torch.randperm(len(sequences), generator=random, device=self.device)
+            batches = order.split(settings.batch)
+            losses += [self._discriminator_update(sequences[batch], labels[batch]) for batch in batches]
+        return {"discriminator_loss": torch.stack(losses).mean().item()} | self._accuracy(step, random)
+
+    def _discriminator_update(self, sequences: Tensor, labels: Tensor) -> Tensor:
+        discriminator, adam = self.players.discriminator, self.players.discriminator_adam
+        with self._autocast():
+            logits = discriminator(sequences)
+        loss = (
+            nn.functional.cross_entropy(logits.float(), labels)
+            + self.settings.penalty * discriminator.penalty()
+        )
+        adam.zero_grad(set_to_none=True)
+        loss.backward()
+        adam.step()
+        return loss.detach()
+
+    @torch.no_grad()
+    def _accuracy(self, step: int, random: torch.Generator) -> dict:
+        """Share of held-out real and of fresh generated sequences that the discriminator tells apart."""
+        self.players.discriminator.eval()
+        count = min(1000, self.settings.sequences)
+        with self._autocast():
+            real = self.players.discriminator.real(self._reals(self._valid, count, step))
+            fake = self.players.discriminator.real(self._fakes(count, random))
+        return {
+            "accuracy_real": (real > 0.5).float().mean().item(),
+            "accuracy_fake": (fake <= 0.5).float().mean().item(),
+        }
+
+    def _reals(self, tokens: np.ndarray, count: int, step: int) -> Tensor:
+        """Random windows of fixed phase."""
+        length = self.settings.length
+        chosen = keyed_rng(self.settings.seed, "reals", len(tokens), step).integers(
+            len(tokens) // length, size=count
+        )
+        windows = tokens[chosen[:, None] * length + np.arange(length)].astype(np.int64)
+        return torch.from_numpy(windows).to(self.device)
+
+    def _fakes(self, count: int, random: torch.Generator) -> Tensor:
+        self.players.generator.train(self.settings.sampling_dropout)
+        with self._autocast():
+            return sample(self.players.generator, count, self.settings.length, random)
+
+    def _backend_with_gradient(self) -> AbstractContextManager:
+        """cuDNN has no backward pass of an LSTM in evaluation mode; PyTorch's own has."""
+        return torch.backends.cudnn.flags(enabled=self.settings.sampling_dropout)
+
+    def _autocast(self) -> torch.autocast:
+        enabled = self.settings.precision == "bfloat16"
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
+
+
+def _check_finite(record: dict, kept: str) -> None:
+    """An infinite gradient is as bad as an infinite loss: clipping turns it into NaN."""
+    for name, value in record.items():
+        if not math.isfinite(value):
+            raise DivergenceError(
+                f"{name} became {value} in epoch {record['epoch']} of adversarial training: lower the "
+                f"learning rates or use float32; {kept}"
+            )

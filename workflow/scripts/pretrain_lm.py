@@ -1,0 +1,60 @@
+"""Stage `pretrain_lm`: train an LSTM language model by maximum likelihood."""
+
+import logging
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from ganlm.corpus import Corpus, load_tokens
+from ganlm.device import choose_device
+from ganlm.files import complete, read_json, write_json
+from ganlm.logs import stage_log
+from ganlm.models.lstm import Architecture, LanguageModel, save
+from ganlm.training import mle
+from ganlm.training.checkpoint import Checkpoint, only_writer
+
+
+def main(snakemake) -> None:
+    """Train from the start or from the checkpoint, then write the best and the last weights."""
+    name, parameters = snakemake.wildcards.model, snakemake.params.model
+    folder = Path(snakemake.output.best).parent
+    with stage_log(snakemake.log[0], f"pretrain_lm {name}"), only_writer(folder):
+        torch.set_num_threads(snakemake.threads)
+        corpus = Corpus.from_json(read_json(snakemake.input.corpus))
+        settings = mle.Settings(**parameters["training"])
+        torch.manual_seed(settings.seed)
+        network = LanguageModel(len(corpus.alphabet), Architecture.parse(parameters))
+        device = choose_device()
+        size = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
+        logging.info("%s parameters on %s", f"{size:,}", device)
+        key = [corpus.sha256, parameters, snakemake.params.code, snakemake.params.torch]
+        checkpoint = Checkpoint(folder, key, snakemake.resources.checkpoint_seconds)
+        tokens = [load_tokens(Path(snakemake.input[part])) for part in ("train", "valid")]
+        outcome = mle.train(network, *tokens, settings, device, checkpoint)
+        with complete(snakemake.output.last) as path:
+            save(network.cpu(), path)
+        network.load_state_dict(outcome.best)
+        with complete(snakemake.output.best) as path:
+            save(network, path)
+        with complete(snakemake.output.history) as path:
+            pd.DataFrame(outcome.history).to_csv(path, index=False)
+        write_json(
+            snakemake.output.sidecar,
+            {
+                "parameters": parameters,
+                "size": size,
+                "training_tokens": settings.epochs * settings.updates * settings.batch * settings.window,
+                "best_epoch": outcome.best_epoch,
+                "best_validation_bpc": outcome.best_bpc,
+                "alphabet": corpus.alphabet.symbols,
+                "corpus_sha256": corpus.sha256["train"],
+                "torch": snakemake.params.torch,
+                "code": snakemake.params.code,
+            },
+        )
+        checkpoint.delete()
+
+
+if __name__ == "__main__":
+    main(snakemake)
