@@ -1,6 +1,6 @@
-"""A generator for the benchmark, as a program and as a module: a 5-gram model behind the command protocol.
+"""A generator for the benchmark, as a program and as a module: a calibrated n-gram model behind the command protocol.
 
-    python benchmarks/bench_generator.py model.safetensors 5
+    python benchmarks/bench_generator.py model.safetensors 8
 
 It computes the distributions of a window when the window arrives, as a recurrent network would, and then
 draws from them request by request. `NGramGenerator` is the same code without JSON and pipe.
@@ -24,7 +24,7 @@ class NGramGenerator:
     """Draws of the next token from a saved n-gram model."""
 
     def __init__(self, path: Path, order: int, vocabulary: int) -> None:
-        self._model = NGram.load(path, vocabulary, Settings(order))
+        self._model = NGram.load(path, vocabulary, Settings(order, "kneser-ney"))
         self._cumulative: list[np.ndarray] = []
 
     def read(self, windows: Sequence[Sequence[int]]) -> None:

@@ -1,7 +1,6 @@
 import itertools
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -207,7 +206,7 @@ def test_rewards_carry_no_gradient():
 
 def test_bfloat16_roll_outs_are_close_to_single_precision():
     torch.manual_seed(5)
-    discriminator, policy, samples = Discriminator(9, 8).eval(), generator(9, scale=5), tokens(8, 8, 9)
+    discriminator, policy, samples = Discriminator(9, 5).eval(), generator(9, scale=5), tokens(8, 5, 9)
     exact = rewards(policy, discriminator, samples, 400, clocks())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         rounded = rewards(policy, discriminator, samples, 400, clocks(2))
@@ -239,7 +238,7 @@ def test_the_impossible_is_never_drawn():
 
 
 def test_samples_are_distributed_as_the_model_says():
-    """Chi-square over all 81 sequences, the improbable ones taken together."""
+    """Chi-square over all 81 sequences."""
     policy, rows = generator(scale=6), 100_000
     p = log_probabilities(policy).sum(dim=1).exp().double().numpy()
     assert p.sum() == pytest.approx(1, abs=1e-5)
@@ -248,10 +247,8 @@ def test_samples_are_distributed_as_the_model_says():
     assert found.dtype == torch.long
     codes = (found * VOCABULARY ** torch.arange(LENGTH - 1, -1, -1)).sum(dim=1)
     counts = codes.bincount(minlength=len(ALL)).numpy()
-    common = p * rows > 10
-    assert common.sum() > 20
-    pooled = [np.append(values[common], values[~common].sum()) for values in (counts, p / p.sum() * rows)]
-    assert stats.chisquare(*pooled).pvalue > 0.001
+    assert p.min() * rows > 10
+    assert stats.chisquare(counts, p / p.sum() * rows).pvalue > 0.001
 
 
 def test_dropout_acts_while_sampling_only_in_training_mode():

@@ -7,7 +7,7 @@ and scoring does not know which method it uses. An unseen context backs off with
 References: Witten and Bell (1991), method C; Chen and Goodman (1999), interpolated, modified Kneser-Ney.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -58,11 +58,21 @@ class NGram(Explicit):
         return text[:, text.shape[1] - state.shape[1] :]
 
     def predict(self, state: np.ndarray) -> np.ndarray:
-        """Probability of every token after each row's context."""
-        rows = len(state)
-        contexts = np.repeat(state, self.vocabulary, axis=0)
-        candidates = np.tile(np.arange(self.vocabulary), rows)[:, None]
-        return self._probabilities(contexts, candidates).reshape(rows, self.vocabulary)
+        """Probability of every token after each row's context, which is walked once, not once per token."""
+        candidates = np.arange(self.vocabulary)[None]
+        probability = np.full((len(state), self.vocabulary), 1.0 / self.vocabulary)
+        for length, context in enumerate(self._contexts(state), start=1):
+            node = self.trie.find(length, context[:, None], candidates)
+            probability = self._interpolated(length, context[:, None], node, probability)
+        return probability
+
+    def _contexts(self, state: np.ndarray) -> Iterator[np.ndarray]:
+        """For k = 1..order the node of each row's last k - 1 tokens."""
+        node = np.full((len(state), state.shape[1] + 1), ROOT)
+        yield node[:, -1]
+        for length in range(1, self.trie.order):
+            node = self.trie.find(length, node[:, :-1], state[:, length - 1 :])
+            yield node[:, -1]
 
     def surprisal(self, state: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bits of every token of `tokens` at once: no loop over time."""
@@ -79,11 +89,17 @@ class NGram(Explicit):
         context = np.full(text.shape, ROOT)
         for length in range(1, self.trie.order + 1):
             node = self.trie.find(length, context, text)
-            share = np.where(node >= 0, self._shares[length - 1][node], 0.0)
-            backoff = np.where(context >= 0, self._backoffs[length - 1][context], 1.0)
-            probability = share + backoff * probability
+            probability = self._interpolated(length, context, node, probability)
             context = np.concatenate([np.full((len(text), 1), ABSENT), node[:, :-1]], axis=1)
         return probability[:, state.shape[1] :]
+
+    def _interpolated(
+        self, length: int, context: np.ndarray, node: np.ndarray, lower: np.ndarray
+    ) -> np.ndarray:
+        """share(hw) + backoff(h) P_{k-1}: what one more token of context makes of the lower order."""
+        share = np.where(node >= 0, self._shares[length - 1][node], 0.0)
+        backoff = np.where(context >= 0, self._backoffs[length - 1][context], 1.0)
+        return share + backoff * lower
 
     def save(self, path: Path) -> None:
         """Write the counts; the weights follow from them."""
