@@ -1,4 +1,4 @@
-"""A generator for the benchmark, as a program and as a module: a calibrated n-gram model behind the command protocol.
+"""A generator for the benchmark, as a program and as a module: an n-gram model behind the command protocol.
 
     python benchmarks/bench_generator.py model.safetensors 8
 

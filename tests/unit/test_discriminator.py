@@ -95,7 +95,7 @@ def test_the_folded_network_is_the_plain_one_in_single_precision(full):
 
 
 def test_the_order_of_tokens_matters_but_not_where_a_window_stands():
-    """With widths 1 and 2: turned round in a ring, a text keeps its tokens and pairs; reversed, it does not."""
+    """With widths 1 and 2: turned in a ring, a text keeps its tokens and pairs; reversed, it does not."""
     network = discriminator(2).eval()
     text = torch.tensor([[1, 2, 3, 4, 5, 1]])
     rotated = torch.tensor([[3, 4, 5, 1, 2, 3]])
@@ -198,7 +198,7 @@ def test_dropout_acts_in_training_only_and_on_a_quarter_of_the_features():
     assert abs(noisy.mean().item() - clean[0].item()) < 5 * standard_deviation / math.sqrt(400)
 
 
-def test_the_penalty_is_half_the_squares_of_the_output_layer_only(full):
+def test_the_penalty_is_half_the_squares_of_the_output_layer_only():
     network = discriminator(2)
     with torch.no_grad():
         network.output.weight.fill_(2)

@@ -230,17 +230,22 @@ def test_dropout_is_off_in_evaluation(layers):
 
 
 def test_dropout_leaves_the_recurrent_path_and_the_input_alone():
-    """With the output layer's input masked at one step, other steps stay those of a network without."""
     model, plain = (sharp(dropout=share).train() for share in (0.5, 0.0))
-    tokens = torch.from_numpy(TOKENS)
-    _, (h, c) = model(tokens)
-    _, (h_plain, c_plain) = plain(tokens)
-    assert torch.equal(h, h_plain)
-    assert torch.equal(c, c_plain)
-    mean = torch.stack([model(tokens[:1, :3])[0] for _ in range(4000)]).mean(dim=0)
-    spread = torch.stack([model(tokens[:1, :3])[0] for _ in range(200)]).std(dim=0)
-    assert (spread > 0).all()
-    assert ((mean - plain(tokens[:1, :3])[0]).abs() < 5 * spread / math.sqrt(4000)).all()
+    (_, state), (_, state_plain) = (each(torch.from_numpy(TOKENS)) for each in (model, plain))
+    assert all(map(torch.equal, state, state_plain))
+
+
+@torch.no_grad()
+def test_dropout_acts_on_what_the_output_layer_reads():
+    """A logit Σ_j W_j m_j h_j / (1 − p) + b, masks m: mean W h + b, variance p / (1 − p) Σ_j (W_j h_j)²."""
+    model, plain, rows = sharp(dropout=0.25).train(), sharp(), 20_000
+    tokens = torch.tensor([[3]])
+    logits = model(tokens.expand(rows, 1))[0][:, 0]
+    expected, (hidden, _) = plain(tokens)
+    variance = 0.25 / 0.75 * ((plain.output.weight * hidden[0]) ** 2).sum(dim=1)
+    error = (variance / rows).sqrt()
+    assert ((logits.mean(dim=0) - expected[0, 0]).abs() < 5 * error).all()
+    np.testing.assert_allclose(logits.var(dim=0), variance, rtol=0.1)
 
 
 def test_dropout_acts_between_layers():

@@ -248,7 +248,7 @@ def test_shuffled_rounds_mix_and_show_everything_once_per_pass():
 
 
 def test_the_paper_s_round_has_936_updates():
-    """9,984 and 9,984 in batches of 64 are 156 and 156, three times; here a tenth of the batch."""
+    """9,984 and 9,984 in batches of 64 are 156 and 156, three times; here with batches of 2."""
     it = trainer(sequences=156 * 2, batch=2, passes=3, length=2)
     assert len(batches(it, training=True)) == 936
 
@@ -271,7 +271,7 @@ def test_all_windows_are_seen_and_every_step_has_its_own():
 
 
 def test_a_text_shorter_than_a_sequence_gets_a_sentence():
-    with pytest.raises(ValueError, match="^the validation part has 2 tokens, but a sequence has 3: use a lo"):
+    with pytest.raises(ValueError, match="the validation part has 2 tokens, but a sequence has 3: use a lon"):
         trainer(valid=TEXT[:2])
 
 
@@ -280,9 +280,13 @@ def test_the_discriminator_s_loss_is_cross_entropy_plus_the_penalty_of_its_outpu
     discriminator = it.players.discriminator
     discriminator.dropout.p = 0.0
     found = []
-    hook = discriminator.register_forward_hook(lambda m, a, out: found.append((a[0], out)) if m.training else 0)
+
+    def remember(module: nn.Module, args: tuple[Tensor], logits: Tensor) -> None:
+        if module.training:
+            found.append((args[0], logits))
+
+    discriminator.register_forward_hook(remember)
     record = it.discriminator_round(0, draws())
-    hook.remove()
     nats = [
         -logits.log_softmax(dim=1)[row, int((batch[row] != 5).all())].item()
         for batch, logits in found
@@ -414,7 +418,7 @@ def test_stopped_anywhere_training_goes_on_bit_by_bit(changes, tmp_path):
     """Both players, the roll-out policy, both optimizers, the kept epochs and the record."""
     whole = run(tmp_path / "whole", trainer(**changes)).players
     expected = collect(**whole.parts()) | whole.kept
-    assert len(expected) > 100
+    assert {name.split("/")[0] for name in expected} == {*whole.parts(), "epoch-1", "epoch-2"}
     for stop in range(1, 9):
         folder = tmp_path / str(stop)
         folder.mkdir()
@@ -460,8 +464,7 @@ def test_divergence_stops_with_a_sentence(sick, field, epoch, tmp_path):
 def test_divergence_names_the_last_good_checkpoint(tmp_path):
     with pytest.raises(StopError):
         trainer().run(Stopping(tmp_path, 3))
-    it = trainer(discriminator_rate=math.nan)
-    it.players.discriminator_adam.param_groups[0]["lr"] = torch.nan
+    it = trainer(discriminator_rate=1e38)
     checkpoint = Checkpoint(tmp_path, "key", math.inf)
     with pytest.raises(DivergenceError, match="in epoch 1 of adv") as caught:
         it.run(checkpoint)
@@ -495,7 +498,10 @@ class Stage:
     def run(self, into: str, history: str = "history.csv") -> Path:
         results = self.folder / into
         inputs = {part: str(self.folder / f"{part}.npy") for part in ("train", "valid")}
-        inputs |= {"corpus": str(self.folder / "corpus.json"), "start": str(self.folder / "start.safetensors")}
+        inputs |= {
+            "corpus": str(self.folder / "corpus.json"),
+            "start": str(self.folder / "start.safetensors"),
+        }
         names = {"best": "model", "last": "last", "kept": "kept"}
         outputs = {key: str(results / f"{name}.safetensors") for key, name in names.items()}
         outputs |= {"sidecar": str(results / "model.json"), "history": str(results / history)}
@@ -572,7 +578,9 @@ def test_a_file_without_the_weights_gets_a_sentence(block, tmp_path):
     for damage in (None, b"junk"):
         if damage:
             path.write_bytes(damage)
-        with pytest.raises(ValueError, match=r"kept\.safetensors holds no weights .*: delete it to train aga"):
+        with pytest.raises(
+            ValueError, match=r"kept\.safetensors holds no weights .*: delete it to train aga"
+        ):
             seqgan.load(
                 {"architecture": ARCHITECTURE} | block,
                 [str(path)],

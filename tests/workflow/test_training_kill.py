@@ -178,7 +178,7 @@ def test_a_killed_run_goes_on_after_unlock(epoch, training, expected, start):
     assert outputs(training) == expected
 
 
-def test_an_orphan_is_noticed_and_not_joined(training, expected, start):
+def test_an_orphan_is_noticed_and_not_joined(training, start):
     """Only Snakemake is killed; its child, held here in its tracks, may wake up and write at any time."""
     snakemake = start(training)
     wait_for_epoch(3, training, snakemake)
@@ -193,13 +193,8 @@ def test_an_orphan_is_noticed_and_not_joined(training, expected, start):
     refused = training.attempt(*ARGUMENTS, config=CONFIG_FILE)
     assert refused.returncode == 1
     assert f"another process is training in {MODEL}: wait for it or end it" in refused.stdout
+    assert orphan.is_running()
     assert epochs_saved(training) == before
-
-    orphan.kill()
-    orphan.wait(timeout=60)
-    training.run(*ARGUMENTS, config=CONFIG_FILE)
-    assert resumed_after(training) == before
-    assert outputs(training) == expected
 
 
 @pytest.mark.slow
