@@ -10,13 +10,17 @@ import pytest
 import yaml
 from clone import ROOT, Clone, Plan
 
+from ganlm.config import checked
+from ganlm.experiment import Experiment
+
 SMALL = {"source": "bundled", "characters": 100_000}
 UNIFORM = {"kind": "uniform"}
 BIGRAM = {"kind": "ngram", "order": 2}
 
 
 def models_of(config: str) -> set[str]:
-    return set(yaml.safe_load((ROOT / config).read_text())["models"])
+    raw = yaml.safe_load((ROOT / config).read_text())
+    return set(Experiment(checked(raw, ROOT / "workflow/schemas/config.schema.yaml")).instances)
 
 
 def top_folders(plan: Plan) -> set[str]:
