@@ -92,7 +92,7 @@ def test_the_plan_reaches_its_target_with_either_pilot(found):
         assert 5 < plan["draws_per_token"] < 60
         assert plan["positions_for_text"] <= 20_000
     exact, drawn = plans["explicit"], plans["sampled"]
-    assert drawn["text_se"] == pytest.approx(exact["text_se"], rel=0.1)
+    assert drawn["text_se"] == pytest.approx(exact["text_se"], rel=0.5)  # a few positions against whole windows
     assert drawn["monte_carlo_se"] == pytest.approx(exact["monte_carlo_se"], rel=0.2)
 
 

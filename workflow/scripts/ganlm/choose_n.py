@@ -41,11 +41,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """The curve, and the harmonic bits at each of the pilot's positions, a row per window."""
+    """The curve, the harmonic bits at each of the pilot's positions, and the text's own noise.
+
+    `bits` has a row per window. `window_variance` is the variance between windows of their mean bits.
+    """
 
     curve: ConvergenceCurve
     pilot: Pilot
     bits: np.ndarray
+    window_variance: float
 
 
 def pilot_windows(tokens: np.ndarray, window: int, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
@@ -67,8 +71,10 @@ def explicit(model: Explicit, tokens: np.ndarray, window: int, settings: Setting
     gold = np.take_along_axis(rows, windows[:, offsets, None], axis=2)[:, :, 0]
     flat = rows.reshape(-1, rows.shape[-1])
     curve = convergence_curve(flat, settings.alpha, settings.max_draws, keyed_rng(*key))
-    bits = Harmonic(settings.max_draws).expectation(gold)
-    return Result(curve, pilot_from_probabilities(gold.ravel(), settings.max_draws), bits)
+    harmonic = Harmonic(settings.max_draws)
+    everywhere = harmonic.expectation(np.exp2(-model.surprisal(model.start(len(windows)), windows)[0]))
+    pilot = pilot_from_probabilities(gold.ravel(), settings.max_draws)
+    return Result(curve, pilot, harmonic.expectation(gold), _variance(everywhere.mean(axis=1)))
 
 
 def sampled(model: Sampled, tokens: np.ndarray, window: int, settings: Settings, key: tuple) -> Result:
@@ -84,7 +90,7 @@ def sampled(model: Sampled, tokens: np.ndarray, window: int, settings: Settings,
     )
     curve = curve_from_increments(increments, settings.alpha, draws)
     bits = Harmonic(draws).estimate(hits.sum(axis=1)).reshape(len(windows), -1)
-    return Result(curve, pilot_from_first_hits(first, draws), bits)
+    return Result(curve, pilot_from_first_hits(first, draws), bits, _variance_of_means(bits, window))
 
 
 def _histogram(ids: np.ndarray, vocabulary: int) -> np.ndarray:
@@ -111,8 +117,20 @@ def summary(result: Result, settings: Settings, vocabulary: int, window: int, po
 
 
 def _plan(result: Result, settings: Settings, window: int, positions: int) -> Plan:
-    """Text noise by analysis of variance: between windows, and between the tokens of a window."""
-    bits = result.bits
-    within = bits.var(axis=1, ddof=1).mean() if bits.shape[1] > 1 else 0.0
-    between = max(0.0, bits.mean(axis=1).var(ddof=1) - within / bits.shape[1]) if len(bits) > 1 else 0.0
-    return plan(result.pilot, settings.half_width, positions, between + within / window, window)
+    return plan(result.pilot, settings.half_width, positions, result.window_variance, window)
+
+
+def _variance_of_means(bits: np.ndarray, window: int) -> float:
+    """Variance of the means of whole windows, from a few positions of each (analysis of variance).
+
+    It is the variance between windows plus that within, over the window's length. With few positions per
+    window the first is known only roughly; `choose_n.positions` decides.
+    """
+    within = np.mean([_variance(row) for row in bits])
+    between = max(0.0, _variance(bits.mean(axis=1)) - within / bits.shape[1])
+    return float(between + within / window)
+
+
+def _variance(values: np.ndarray) -> float:
+    """Sample variance; a single value tells nothing."""
+    return float(values.var(ddof=1)) if len(values) > 1 else 0.0

@@ -4,13 +4,17 @@ Both have the form P_k(w | h) = share(hw) + backoff(h) P_{k-1}(w | h'), where h'
 token and P_0 is uniform. A smoothing method is therefore nothing but two numbers per node of the trie,
 and scoring does not know which method it uses. An unseen context backs off with weight one.
 
+Kneser-Ney's lower orders are built from continuation counts, which are right only below a longer context:
+at the start of a text, the longest context there is must take plain counts. So a method has two sets of
+weights, `below` and `longest`, which for Witten-Bell are the same.
+
 References: Witten and Bell (1991), method C; Chen and Goodman (1999), interpolated, modified Kneser-Ney.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -18,7 +22,19 @@ from safetensors.numpy import load_file, save_file
 from ganlm.generator import Explicit, Surroundings
 from ganlm.models.trie import ABSENT, ROOT, Level, Trie, count_ngrams
 
-Weights = tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+
+class Weights(NamedTuple):
+    """The share of every node and the backoff of every context, level by level."""
+
+    shares: tuple[np.ndarray, ...]
+    backoffs: tuple[np.ndarray, ...]
+
+
+class Smoothing(NamedTuple):
+    """Weights below a longer context, and for the longest context there is."""
+
+    below: Weights
+    longest: Weights
 
 
 @dataclass(frozen=True)
@@ -41,7 +57,7 @@ class NGram(Explicit):
         self.trie = trie
         self.settings = settings
         self.vocabulary = trie.vocabulary
-        self._shares, self._backoffs = SMOOTHING[settings.smoothing](trie)
+        self._smoothing = SMOOTHING[settings.smoothing](trie)
 
     @classmethod
     def train(cls, tokens: np.ndarray, vocabulary: int, settings: Settings) -> Self:
@@ -60,10 +76,11 @@ class NGram(Explicit):
     def predict(self, state: np.ndarray) -> np.ndarray:
         """Probability of every token after each row's context, which is walked once, not once per token."""
         candidates = np.arange(self.vocabulary)[None]
+        known = (state != ABSENT).sum(axis=1)[:, None]
         probability = np.full((len(state), self.vocabulary), 1.0 / self.vocabulary)
         for length, context in enumerate(self._contexts(state), start=1):
             node = self.trie.find(length, context[:, None], candidates)
-            probability = self._interpolated(length, context[:, None], node, probability)
+            probability = self._interpolated(length, context[:, None], node, known, probability)
         return probability
 
     def _contexts(self, state: np.ndarray) -> Iterator[np.ndarray]:
@@ -87,18 +104,28 @@ class NGram(Explicit):
         text = np.concatenate([state, tokens], axis=1).astype(np.int64)
         probability = np.full(text.shape, 1.0 / self.vocabulary)
         context = np.full(text.shape, ROOT)
+        known = np.cumsum(text != ABSENT, axis=1) - 1
         for length in range(1, self.trie.order + 1):
             node = self.trie.find(length, context, text)
-            probability = self._interpolated(length, context, node, probability)
+            probability = self._interpolated(length, context, node, known, probability)
             context = np.concatenate([np.full((len(text), 1), ABSENT), node[:, :-1]], axis=1)
         return probability[:, state.shape[1] :]
 
     def _interpolated(
-        self, length: int, context: np.ndarray, node: np.ndarray, lower: np.ndarray
+        self, length: int, context: np.ndarray, node: np.ndarray, known: np.ndarray, lower: np.ndarray
     ) -> np.ndarray:
-        """share(hw) + backoff(h) P_{k-1}: what one more token of context makes of the lower order."""
-        share = np.where(node >= 0, self._shares[length - 1][node], 0.0)
-        backoff = np.where(context >= 0, self._backoffs[length - 1][context], 1.0)
+        """share(hw) + backoff(h) P_{k-1}: what one more token of context makes of the lower order.
+
+        `known` is the number of tokens before each position.
+        """
+        below, longest = self._smoothing
+        share, backoff = _looked_up(below, length, context, node)
+        if longest is not below and (at_start := known == length - 1).any():
+            start_share, start_backoff = _looked_up(longest, length, context, node)
+            share, backoff = (
+                np.where(at_start, start_share, share),
+                np.where(at_start, start_backoff, backoff),
+            )
         return share + backoff * lower
 
     def save(self, path: Path) -> None:
@@ -120,7 +147,16 @@ class NGram(Explicit):
         return cls(Trie(vocabulary, levels), settings)
 
 
-def witten_bell(trie: Trie) -> Weights:
+def _looked_up(
+    weights: Weights, length: int, context: np.ndarray, node: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Share and backoff of k-grams and their contexts, where there are any."""
+    share = np.where(node >= 0, weights.shares[length - 1][node], 0.0)
+    backoff = np.where(context >= 0, weights.backoffs[length - 1][context], 1.0)
+    return share, backoff
+
+
+def witten_bell(trie: Trie) -> Smoothing:
     """share = c(hw) / (c(h) + T(h)), backoff = T(h) / (c(h) + T(h)), T = distinct followers of h."""
     shares, backoffs = [], []
     for length, contexts in enumerate(_context_sizes(trie), start=1):
@@ -130,28 +166,35 @@ def witten_bell(trie: Trie) -> Weights:
         mass = np.maximum(total + followers, 1)
         shares.append(counts / mass[parents])
         backoffs.append(np.where(total > 0, followers / mass, 1.0))
-    return tuple(shares), tuple(backoffs)
+    weights = Weights(tuple(shares), tuple(backoffs))
+    return Smoothing(weights, weights)
 
 
-def kneser_ney(trie: Trie) -> Weights:
-    """Modified Kneser-Ney: absolute discounts D1, D2, D3+ and, below the top, continuation counts.
+def kneser_ney(trie: Trie) -> Smoothing:
+    """Modified Kneser-Ney: absolute discounts D1, D2, D3+ and, below a longer context, continuation counts.
 
     share = (c - D(c)) / total, backoff = (D1 N1(h) + D2 N2(h) + D3 N3+(h)) / total, where c is the
-    number of occurrences at the top level and the number of distinct left neighbours below it.
+    number of occurrences for the longest context and the number of distinct left neighbours below it.
     """
+    plain = [level.counts for level in trie.levels]
+    continuations = [_continuations(trie, length) for length in range(1, trie.order)]
+    return Smoothing(_discounted(trie, [*continuations, plain[-1]]), _discounted(trie, plain))
+
+
+def _discounted(trie: Trie, counts_by_level: list[np.ndarray]) -> Weights:
     shares, backoffs = [], []
     for length, contexts in enumerate(_context_sizes(trie), start=1):
-        counts, parents = _continuations(trie, length), trie.parents(length)
+        counts, parents = counts_by_level[length - 1], trie.parents(length)
         discount = _discounts(counts)[np.minimum(counts, 3)]
         total = np.bincount(parents, counts, minlength=contexts)
         freed = np.bincount(parents, discount, minlength=contexts)
         mass = np.maximum(total, 1)
         shares.append((counts - discount) / mass[parents])
         backoffs.append(np.where(total > 0, freed / mass, 1.0))
-    return tuple(shares), tuple(backoffs)
+    return Weights(tuple(shares), tuple(backoffs))
 
 
-SMOOTHING: dict[str, Callable[[Trie], Weights]] = {
+SMOOTHING: dict[str, Callable[[Trie], Smoothing]] = {
     "witten-bell": witten_bell,
     "kneser-ney": kneser_ney,
 }
@@ -163,14 +206,12 @@ def _context_sizes(trie: Trie) -> list[int]:
 
 
 def _continuations(trie: Trie, length: int) -> np.ndarray:
-    """Distinct left neighbours of each k-gram; at the top level its count.
+    """Distinct left neighbours of each k-gram.
 
     A k-gram that only opens the text has no left neighbour; it keeps one, so that it stays possible.
     """
-    level = trie.levels[length - 1]
-    if length == trie.order:
-        return level.counts
-    return np.maximum(np.bincount(trie.suffixes[length], minlength=len(level.keys)), 1)
+    nodes = len(trie.levels[length - 1].keys)
+    return np.maximum(np.bincount(trie.suffixes[length], minlength=nodes), 1)
 
 
 def _discounts(counts: np.ndarray) -> np.ndarray:
