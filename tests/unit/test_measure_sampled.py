@@ -149,7 +149,7 @@ def test_what_is_never_hit_is_counted_and_costs_the_cap(run, cap):
 
 def test_the_mixture_is_finite_and_unbiased_where_the_generator_never_draws_the_token(run):
     tokens, weight = np.zeros(300, np.uint8), 0.3
-    rows = run(Never(), task(tokens, 10, mixture=weight, cap=2000, estimators=("ibs",)))
+    rows = run(Never(), task(tokens, 10, mixture=weight, cap=5, estimators=("ibs",)))
     exact = -300 * np.log2(weight / VOCABULARY)
     assert abs(total(rows, "ibs", "mixture-0.3") - exact) < 4 * error(rows, "ibs", "mixture-0.3")
     assert sum(row.never_hit for row in pick(rows, "ibs", "mixture-0.3")) == 0

@@ -12,12 +12,16 @@ from ganlm.planner import Pilot, Plan, pilot_from_first_hits, pilot_from_probabi
 from ganlm.randomness import keyed_rng, keyed_seed
 from ganlm.sample_size import (
     ConvergenceCurve,
+    anytime_draws,
     chosen_n,
     convergence_curve,
     curve_from_increments,
+    dkw_draws,
     first_below,
     fit_law,
     hoeffding_draws,
+    normal_draws,
+    weissman_draws,
 )
 
 
@@ -111,8 +115,21 @@ def summary(result: Result, settings: Settings, vocabulary: int, window: int, po
         "slope": law.slope,
         "constant": law.constant,
         "crossing": law.crossing(settings.threshold),
-        "hoeffding_draws": hoeffding_draws(settings.threshold, settings.epsilon, vocabulary),
+        "bounds": _bounds(settings, vocabulary),
         "plan": asdict(_plan(result, settings, window, positions)),
+    }
+
+
+def _bounds(settings: Settings, vocabulary: int) -> dict[str, int]:
+    """Draws per position for an error below the threshold, except with probability epsilon."""
+    gamma, epsilon = settings.threshold, settings.epsilon
+    return {
+        "hoeffding": hoeffding_draws(gamma, epsilon, vocabulary),
+        "dkw": dkw_draws(gamma, epsilon),
+        "weissman": weissman_draws(gamma, epsilon, vocabulary),
+        "anytime": anytime_draws(gamma, epsilon, vocabulary),
+        "gold token only, hoeffding": hoeffding_draws(gamma, epsilon),
+        "gold token only, normal": normal_draws(gamma, epsilon),
     }
 
 

@@ -5,6 +5,7 @@ draws where an estimator counts hits among N, and until the gold token was hit, 
 Positions that were hit retire, so that the cost is about 1/p draws where p is the gold probability.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,12 +13,13 @@ import numpy as np
 
 from ganlm.estimators import Brier, matching_pairs
 from ganlm.generator import Sampled
-from ganlm.inverse_binomial import NEVER_HIT
+from ganlm.inverse_binomial import NEVER_HIT, Ibs
 from ganlm.measurement import SAMPLE, Row, Task
 from ganlm.randomness import keyed_rng, keyed_seed
 from ganlm.resume import Journal
 
 FIRST_ROUND = 4
+PATIENCE = 64
 UNTIL_HIT = ("ibs", "rb-ibs")
 
 Draw = Callable[[np.ndarray, int, int], list[np.ndarray]]
@@ -45,10 +47,23 @@ def _block_rows(model: Sampled, task: Task, block: int) -> Iterator[Row]:
     stream = _run(draw, gold, minimum, cap if set(names) & set(UNTIL_HIT) else 0)
     for name in names:
         yield from _rows(task, SAMPLE, name, block, stream)
-    if task.settings.mixture and "ibs" in names:
-        mixed = _mixed(draw, task, block)
-        until_hit = _run(mixed, gold, 0, task.settings.cap)
-        yield from _rows(task, task.settings.mixture_estimand, "ibs", block, until_hit)
+    if task.settings.mixture:
+        yield from _mixture_rows(task, block, gold, _mixed(draw, task, block))
+
+
+def _mixture_rows(task: Task, block: int, gold: np.ndarray, draw: Draw) -> Iterator[Row]:
+    """Unbiased bits of (1 - l) G + l Uniform, by `ibs` without a cap.
+
+    Every token has a probability of at least l / |V|, so the chance that drawing does not end within the
+    limit is below exp(-PATIENCE).
+    """
+    limit = math.ceil(PATIENCE * task.vocabulary / task.settings.mixture)
+    first_hits = _run(draw, gold, 0, limit).first_hits
+    estimator = Ibs()
+    yield from task.rows(
+        task.settings.mixture_estimand, estimator.name, 0, [block], estimator.estimate(first_hits),
+        variance=estimator.estimated_variance(first_hits), drawn=first_hits,
+    )  # fmt: skip
 
 
 def _positions(model: Sampled, task: Task, block: int) -> tuple[np.ndarray, Draw]:

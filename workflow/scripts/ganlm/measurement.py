@@ -16,7 +16,10 @@ RB_IBS_PATIENCE = 10
 
 
 class Row(NamedTuple):
-    """A line of a result file. `total` is a sum over the tokens of a block, in bits or as a score."""
+    """A line of a result file. `total` is a sum over the tokens of a block, in bits or as a score.
+
+    `draws` is N, or the cap of `ibs`; 0 where neither plays a part.
+    """
 
     protocol: str
     estimand: str

@@ -41,11 +41,13 @@ def _reduce(group: pd.DataFrame, level: float) -> dict:
     }
 
 
-def find(results: list[dict], protocol: str, estimator: str, draws: int | None = None) -> dict | None:
-    """The result of an estimator for what the generator emits, under a protocol."""
+def find(
+    results: list[dict], protocol: str, estimator: str, draws: int | None = None, estimand: str = "sample"
+) -> dict | None:
+    """The result of an estimator under a protocol, by default for what the generator emits."""
     for result in results:
         labels = (result["protocol"], result["estimand"], result["estimator"])
-        if labels == (protocol, "sample", estimator) and draws in (None, result["draws"]):
+        if labels == (protocol, estimand, estimator) and draws in (None, result["draws"]):
             return result
     return None
 

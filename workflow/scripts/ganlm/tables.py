@@ -17,6 +17,7 @@ APPROACHES = {
     "command": "Own generator",
     "counts": "Own generator",
 }
+MIXED = "Mixed with uniform"
 EXACT, PUBLISHED, FROM_SAMPLES = "exact", "plug-in", "harmonic"
 
 
@@ -60,7 +61,8 @@ def table1(
     ]
     reproduced = {block["paper"] for block in models.values()}
     quoted = [_quoted_row(row, metric) for _, row in literature.iterrows() if row["id"] not in reproduced]
-    return pd.DataFrame(quoted + rows, columns=list(rows[0])).fillna("")
+    frame = pd.DataFrame(quoted + rows, columns=list(rows[0])).fillna("")
+    return frame.drop(columns=[] if any(frame[MIXED]) else MIXED)
 
 
 def _measured_row(
@@ -81,10 +83,20 @@ def _measured_row(
         f"Approx. {metric.name}": metric.show(approximate["mean"]) if approximate else "",
         "From samples": _from_samples(harmonic, metric) if harmonic else "",
         "Never hit": f"{harmonic['never_hit_share']:.2%}" if harmonic else "",
+        MIXED: _mixed(results, protocol, metric),
         f"Paper {metric.name}": _published(paper),
         "Paper approx.": paper.get("approx_bpc", ""),
         "Source": "measured",
     }
+
+
+def _mixed(results: list[dict], protocol: str, metric: Metric) -> str:
+    """Bits of (1 - l) G + l Uniform, which are finite and known without bias, if the run asked for them."""
+    mixtures = [result["estimand"] for result in results if result["estimand"].startswith("mixture-")]
+    for estimator in ("exact", "ibs") if mixtures else ():
+        if result := find(results, protocol, estimator, estimand=mixtures[0]):
+            return f"{metric.show(result['mean'])} {metric.interval(result)}"
+    return ""
 
 
 def _from_samples(result: dict, metric: Metric) -> str:
@@ -140,7 +152,8 @@ def choose_n(found: list[dict], draws: int | str) -> pd.DataFrame:
                 "Slope": f"{result['slope']:.3f}",
                 "c": f"{result['constant']:.4f}",
                 "Crossing αc/γ'": f"{result['crossing']:.0f}",
-                "Hoeffding N": f"{result['hoeffding_draws']:,}",
+                "Hoeffding N": f"{result['bounds']['hoeffding']:,}",
+                "Smallest bound": f"{min(result['bounds'].values()):,}",
                 "Plan: half-width, bits": f"{plan['half_width']:.4f}"
                 + ("" if plan["feasible"] else " (out of reach)"),
                 "Plan: draws per token": f"{plan['draws_per_token']:.1f}",
