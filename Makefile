@@ -16,8 +16,8 @@ paper: $(READY) ## run the full text8 experiment (downloads 31 MB)
 
 .PHONY: run
 run: $(READY)
-	snakemake --configfile $(CONFIG)
-	snakemake --configfile $(CONFIG) --report results/$(NAME)/report.html
+	snakemake --configfile $(CONFIG) --quiet host reason rules
+	snakemake --configfile $(CONFIG) --quiet all --report results/$(NAME)/report.html
 	@echo; cat results/$(NAME)/tables/table1.txt; echo
 	@echo "report: results/$(NAME)/report.html"
 
@@ -28,8 +28,8 @@ test-all: $(READY) ## run all tests, the slow ones too
 	python -m pytest
 
 lint: $(READY) ## check style: ruff, snakefmt, snakemake --lint
-	ruff check
-	ruff format --check
+	ruff check workflow tests benchmarks examples
+	ruff format --check workflow tests benchmarks examples
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 

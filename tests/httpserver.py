@@ -109,8 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
         for at in range(0, len(body), PIECE_BYTES):
             piece = body[at : at + PIECE_BYTES]
             framed = b"%x\r\n%b\r\n" % (len(piece), piece) if route.chunked else piece
+            exchange.sent += len(piece)  # before the client can have it, and look
             self.wfile.write(framed)
-            exchange.sent += len(piece)
             time.sleep(route.seconds_per_piece)
         if stall is not None:
             self.server.closing.wait(60)

@@ -60,9 +60,9 @@ def test_both_pilots_of_a_model_find_the_same(found):
     (_, exact), (_, drawn) = found["explicit"], found["sampled"]
     assert drawn["constant"] == pytest.approx(exact["constant"], rel=0.02)
     assert drawn["positions"] == exact["positions"]
-    assert drawn["bounds"] == exact["bounds"]
+    assert drawn["bounds"] == pytest.approx(exact["bounds"], rel=0.01)
     assert drawn["bounds"]["hoeffding"] == pytest.approx(4.3e6, rel=0.01)
-    assert drawn["bounds"]["gold token only, normal"] == pytest.approx(1.66e6, rel=0.01)
+    assert drawn["bounds"]["chernoff"] <= drawn["bounds"]["bernstein"] < drawn["bounds"]["hoeffding"]
 
 
 def test_what_the_rule_hides_is_known_of_an_explicit_model(found):
@@ -74,15 +74,10 @@ def test_what_the_rule_hides_is_known_of_an_explicit_model(found):
     assert found["sampled"][0].curve.error is None
 
 
-def test_bits_of_the_pilot_are_those_of_its_positions(found):
-    windows, offsets = pilot_windows(TOKENS, WINDOW, SETTINGS)
-    exact = MODEL.surprisal(MODEL.start(len(windows)), windows)[0][:, offsets]
-    likely = exact < np.log2(SETTINGS.max_draws / 20)
-    assert likely.mean() > 0.9
-    np.testing.assert_allclose(found["explicit"][0].bits[likely], exact[likely], atol=1e-6)
-    assert (found["explicit"][0].bits < exact + 1e-6).all()
-    difference = found["sampled"][0].bits - found["explicit"][0].bits
-    assert abs(difference.mean()) < 4 * difference.std() / difference.size**0.5
+def test_text_noise_of_an_explicit_model_is_that_of_its_windows(found):
+    windows, _ = pilot_windows(TOKENS, WINDOW, SETTINGS)
+    means = MODEL.surprisal(MODEL.start(len(windows)), windows)[0].mean(axis=1)
+    assert found["explicit"][0].window_variance == pytest.approx(means.var(ddof=1), rel=0.2)
 
 
 def test_the_plan_reaches_its_target_with_either_pilot(found):
@@ -159,11 +154,11 @@ def test_windows_are_whole_and_spread_over_the_text(length, window, windows, pos
         assert steps.max() - steps.min() <= window
         assert length - starts[-1] < 2 * steps.max() + window
     strides = set(np.diff(offsets))
-    assert offsets[0] == 0
+    assert offsets[0] == min(strides, default=window) // 2, "the middle of the first stride"
     assert offsets[-1] < window
     assert len(strides) <= 1
     wanted = min(max(positions, len(starts)), found.size)
-    assert wanted <= len(starts) * len(offsets) <= 2 * wanted + len(starts)
+    assert wanted - len(starts) <= len(starts) * len(offsets) <= 2 * wanted + len(starts)
 
 
 @pytest.mark.parametrize("kind", PILOTS)

@@ -160,7 +160,7 @@ def test_models_without_exact_bits_have_no_gap():
 
 
 def test_errors_of_estimators_are_in_bits_and_of_the_run_s_draws():
-    found = estimator_errors({"model": "a", "results": RESULTS}, "window-10", 100)
+    found = estimator_errors({"model": "a", "results": RESULTS}, "window-10")
     assert found["estimator"].tolist() == ["plug-in", "harmonic", "ibs"]
     np.testing.assert_allclose(found["bias"], [0.4, -0.01, 0.01], atol=1e-12)
     assert found["draws_per_token"].tolist() == [100, 100, 17]

@@ -70,7 +70,6 @@ def table(metric=BPC, literature=LITERATURE, models=MODELS, windows=(1000, "none
         summaries=SUMMARIES,
         models=models,
         windows=list(windows),
-        draws=2000,
         metric=metric,
         literature=literature,
     )

@@ -138,3 +138,27 @@ def test_a_config_file_without_models_does_not_borrow_those_of_the_demo(clone: C
     result = clone.attempt("--dry-run", config=config)
     assert result.returncode != 0
     assert "config: the top level lacks the key 'models'" in result.stdout
+
+
+def test_the_chosen_number_of_draws_is_used(clone: Clone):
+    """With a grid of other N beside it, Table 1 shows the one that choose_n found."""
+    config = clone.write_config(
+        "own",
+        corpus=SMALL,
+        models={"pairs": BIGRAM},
+        evaluation={"windows": [100], "block": 100, "draws": "chosen", "draws_grid": [20]},
+        choose_n={"windows": 8, "positions": 40, "threshold": 0.01},
+    )
+    clone.run(config=config)
+    chosen = json.loads((clone.results("own") / "choose_n/pairs.json").read_text())["draws"]
+    table = pd.read_csv(clone.results("own") / "tables/table1.csv", dtype=str, keep_default_na=False)
+    assert 100 < chosen < 300
+    assert table.set_index("Model")["N"]["pairs"] == str(chosen)
+
+
+def test_a_missing_file_of_an_own_generator_stops_before_any_job(clone: Clone):
+    models = {"flat": UNIFORM, "mine": {"kind": "counts", "file": "absent.csv"}}
+    config = clone.write_config("own", corpus=SMALL, models=models)
+    result = clone.attempt("--dry-run", config=config)
+    assert result.returncode != 0
+    assert "config: models.mine needs the file absent.csv, which does not exist" in result.stdout

@@ -1,6 +1,7 @@
 """The HTML report: one file, made and read without a network."""
 
 import base64
+import json
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -61,5 +62,12 @@ def test_a_report_holds_table_1_and_its_caption(report: str, finished: Clone):
     html = base64.b64decode(packed[1]).decode()
     assert html == (finished.results() / "tables/table1.html").read_text()
     assert "4-gram-kn" in html
-    assert '"Table 1"' in report
+    assert '"Table 1: bits per token of every model"' in report
     assert "quoted from the literature" in report
+
+
+def test_a_result_has_one_label(report: str):
+    """Of two labels, Snakemake's page makes a switch; where it does not fit, the page goes blank."""
+    labels = re.findall(r'"labels": (\{[^}]*\})', report)
+    assert len(labels) > 5
+    assert {len(json.loads(label)) for label in labels} == {1}

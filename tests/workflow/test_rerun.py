@@ -90,7 +90,7 @@ def remove_model(root: Path) -> None:
 
 NEW_JOBS = ("train_ngram 2-gram", "approx_evaluate 2-gram 1-of-1", "gather_evaluation 2-gram")
 MEASURING, GATHERING, NGRAMS, EVERYTHING = "approx_evaluate *", "gather_evaluation *", "* ?-gram*", "*"
-TABLES = ("render_table1", "render_differences")
+TABLES = ("render_table1", "render_differences", "render_estimates")
 SHOWN = (*TABLES, "render_gap", "render_estimators")
 BITS = (*SHOWN, "render_adversarial")
 RENDERING = (*SHOWN, "render_choose_n")

@@ -26,6 +26,7 @@ rule choose_n:
         runtime="1h",
     params:
         model=hyper_parameters,
+        torch=torch_version,
         window=lambda wildcards: EXPERIMENT.pilot_window(wildcards.model),
         choose_n={
             key: value for key, value in config["choose_n"].items() if key != "models"

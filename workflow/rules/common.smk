@@ -31,6 +31,9 @@ except ValueError as error:
     raise WorkflowError(str(error)) from None
 
 EXPERIMENT = Experiment(config)
+if missing := EXPERIMENT.missing_file():
+    raise WorkflowError(missing)
+
 CHOOSE_N = config["choose_n"]["models"]
 BASELINE = config["evaluation"]["baseline"]
 
@@ -69,6 +72,12 @@ def hyper_parameters(wildcards):
     return EXPERIMENT.hyper_parameters(wildcards.model)
 
 
+def torch_version(wildcards):
+    """The version of torch, for models that are networks."""
+    uses_torch = EXPERIMENT.instances[wildcards.model]["kind"] in ("lstm", "seqgan")
+    return package_versions("torch")["torch"] if uses_torch else None
+
+
 def model_files(wildcards):
     """The files a model is loaded from."""
     return EXPERIMENT.files(wildcards.model, "<results>/models")
@@ -76,7 +85,7 @@ def model_files(wildcards):
 
 def rendered(wildcards):
     """What `all` asks for: Table 1, and the rest as far as the config names models for it."""
-    wanted = [*rules.render_table1.output]
+    wanted = [*rules.render_table1.output, *rules.render_estimates.output]
     wanted += rules.render_choose_n.output if CHOOSE_N else []
     wanted += rules.render_gap.output if EXPERIMENT.gap_models else []
     wanted += rules.render_differences.output if BASELINE else []

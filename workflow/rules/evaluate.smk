@@ -35,6 +35,7 @@ rule approx_evaluate:
         runtime="4h",
     params:
         model=hyper_parameters,
+        torch=torch_version,
         windows=lambda wildcards: EXPERIMENT.windows(wildcards.model),
         evaluation=EXPERIMENT.measurement(),
         code=lambda wildcards: code(

@@ -17,7 +17,7 @@ rule render_table1:
             "<results>/tables/table1.html",
             caption="../report/table1.rst",
             category="1 Results",
-            labels={"what": "Table 1", "shows": "bits per token of every model"},
+            labels={"result": "Table 1: bits per token of every model"},
         ),
     log:
         "<logs>/render_table1.log",
@@ -27,7 +27,6 @@ rule render_table1:
     params:
         models={name: EXPERIMENT.models[name] for name in EXPERIMENT.table1},
         windows=config["evaluation"]["windows"],
-        draws=config["evaluation"]["draws"],
         code=code("render_table1.py"),
     script:
         "../scripts/render_table1.py"
@@ -43,7 +42,7 @@ rule render_differences:
             "<results>/tables/differences.html",
             caption="../report/differences.rst",
             category="1 Results",
-            labels={"what": "Differences", "shows": "paired, within each protocol"},
+            labels={"result": "Differences: paired, within each protocol"},
         ),
     log:
         "<logs>/render_differences.log",
@@ -67,7 +66,7 @@ rule render_choose_n:
             "<results>/figures/choose_n.svg",
             caption="../report/choose_n.rst",
             category="2 How many draws",
-            labels={"what": "Figure 2", "shows": "convergence"},
+            labels={"result": "Figure 2: convergence"},
         ),
         multiext("<results>/figures/choose_n", ".pdf", ".png", ".csv"),
         multiext("<results>/tables/choose_n", ".csv", ".md", ".tex", ".txt"),
@@ -75,7 +74,7 @@ rule render_choose_n:
             "<results>/tables/choose_n.html",
             caption="../report/choose_n_table.rst",
             category="2 How many draws",
-            labels={"what": "Choice of N", "shows": "the rule, and a plan in bits"},
+            labels={"result": "Choice of N: the rule, and a plan in bits"},
         ),
     log:
         "<logs>/render_choose_n.log",
@@ -98,7 +97,7 @@ rule render_gap:
             "<results>/figures/gap.svg",
             caption="../report/gap.rst",
             category="3 From draws to bits",
-            labels={"what": "Gap", "shows": "approximate minus exact bits against N"},
+            labels={"result": "Gap: approximate minus exact bits against N"},
         ),
         multiext("<results>/figures/gap", ".pdf", ".png", ".csv"),
     log:
@@ -122,7 +121,7 @@ rule render_estimators:
             "<results>/figures/estimators.svg",
             caption="../report/estimators.rst",
             category="3 From draws to bits",
-            labels={"what": "Estimators", "shows": "bias against draws per token"},
+            labels={"result": "Estimators: bias against draws per token"},
         ),
         multiext("<results>/figures/estimators", ".pdf", ".png", ".csv"),
     log:
@@ -132,7 +131,6 @@ rule render_estimators:
         "../../environment.yml"
     params:
         protocol=EXPERIMENT.first_protocol,
-        draws=config["evaluation"]["draws"],
         code=code("render_estimators.py"),
     script:
         "../scripts/render_estimators.py"
@@ -149,7 +147,7 @@ rule render_adversarial:
             "<results>/figures/adversarial.svg",
             caption="../report/adversarial.rst",
             category="4 Adversarial training",
-            labels={"what": "Arms", "shows": "bits against epochs"},
+            labels={"result": "Arms: bits against epochs"},
         ),
         multiext("<results>/figures/adversarial", ".pdf", ".png", ".csv"),
     log:
@@ -163,3 +161,25 @@ rule render_adversarial:
         code=code("render_adversarial.py"),
     script:
         "../scripts/render_adversarial.py"
+
+
+rule render_estimates:
+    input:
+        summaries=expand("<results>/evaluate/{model}.json", model=EXPERIMENT.models),
+    output:
+        multiext("<results>/tables/estimates", ".csv", ".md", ".tex", ".txt"),
+        report(
+            "<results>/tables/estimates.html",
+            caption="../report/estimates.rst",
+            category="3 From draws to bits",
+            labels={"result": "All estimates: every model, estimand and estimator"},
+        ),
+    log:
+        "<logs>/render_estimates.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        code=code("render_estimates.py"),
+    script:
+        "../scripts/render_estimates.py"

@@ -15,11 +15,11 @@ from ganlm.provenance import file_digest
 from ganlm.resume import Journal
 
 
-def settled_draws(draws: int | str, chosen: list[str]) -> int:
+def settled_draws(draws: int | str, chosen: str) -> int:
     """The number in the config, or the one that choose_n found."""
     if draws != "chosen":
         return draws
-    found = read_json(chosen[0])
+    found = read_json(chosen)
     if found["draws"] is None:
         raise ValueError(f"choose_n found no N for {found['model']}: raise choose_n.max_draws")
     return found["draws"]
@@ -44,7 +44,7 @@ def main(snakemake) -> None:
         rows: list[Row] = []
         shard = tuple(map(int, snakemake.wildcards.scatteritem.split("-of-")))
         for task in tasks(name, model.strength, text, snakemake.params.windows, settings, shard):
-            rows += measure(model, task, journal, snakemake.threads)
+            rows += measure(model, task, journal, model.workers)
             logging.info("%s: %d blocks done", task.protocol.name, len(task.blocks))
         with complete(output) as path:
             pd.DataFrame(rows, columns=Row._fields).to_csv(path, index=False)

@@ -15,6 +15,8 @@ def main(snakemake) -> None:
     name = snakemake.wildcards.model
     with stage_log(snakemake.log[0], f"gather_evaluation {name}"):
         shards = [pd.read_csv(path) for path in snakemake.input]
+        if not any(map(len, shards)):
+            raise ValueError(f"no estimator in evaluation.estimators applies to {name}")
         rows = pd.concat([shard for shard in shards if len(shard)])
         rows = rows.sort_values(["protocol", "estimand", "estimator", "draws", "block"], kind="stable")
         results = summarise(rows, snakemake.params.level)

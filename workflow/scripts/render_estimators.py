@@ -10,7 +10,7 @@ def main(snakemake) -> None:
     """Compare what the estimators say with the exact bits of the same text."""
     with stage_log(snakemake.log[0], "render_estimators"):
         summary = read_json(snakemake.input.summary)
-        points = estimator_errors(summary, snakemake.params.protocol, snakemake.params.draws)
+        points = estimator_errors(summary, snakemake.params.protocol)
         figures.write(figures.estimators(points, summary["model"]), points, snakemake.output)
 
 

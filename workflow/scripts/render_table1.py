@@ -18,16 +18,15 @@ def main(snakemake) -> None:
             {summary["model"]: summary for summary in summaries},
             snakemake.params.models,
             snakemake.params.windows,
-            snakemake.params.draws,
             metric,
             pd.read_csv(snakemake.input.literature, dtype=str, keep_default_na=False),
         )
         level = summaries[0]["results"][0]["level"]
         caption = (
-            f"{metric.name} on {corpus.tokens['test']:,} {corpus.alphabet.unit}s of test text, "
-            f"with {level:.0%} intervals. Approx. {metric.name}: the paper's estimate from "
-            f"{snakemake.params.draws} draws per token. From samples: the harmonic estimate from the same "
-            "draws. Quoted rows were measured by others, on all of text8."
+            f"{metric.name} on held-out text with {level:.0%} intervals; Tokens says on how much of it. "
+            f"Approx. {metric.name}: the paper's estimate from N draws per token. From samples: the harmonic "
+            "estimate from the same draws; ≥ where a token was never drawn, since its bias is then downward. "
+            "Quoted rows were measured by others, on all of text8."
         )
         formats.write(frame, snakemake.output, caption, "tab:table1")
 

@@ -1,5 +1,6 @@
 """How many draws: the paper's rule on a subset of positions, and what a pilot says in bits."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Self
 
@@ -13,14 +14,16 @@ from ganlm.randomness import keyed_rng, keyed_seed
 from ganlm.sample_size import (
     ConvergenceCurve,
     anytime_draws,
+    bernstein_draws,
+    chernoff_draws,
     chosen_n,
     convergence_curve,
     curve_from_increments,
     dkw_draws,
+    empirical_bernstein_draws,
     first_below,
     fit_law,
     hoeffding_draws,
-    normal_draws,
     weissman_draws,
 )
 
@@ -45,15 +48,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """The curve, the harmonic bits at each of the pilot's positions, and the text's own noise.
+    """The curve, what was seen of the gold tokens, and two sources of noise.
 
-    `bits` has a row per window. `window_variance` is the variance between windows of their mean bits.
+    `window_variance` is the variance between windows of their mean bits, `largest_variance` the mean over
+    positions of the largest p (1 - p).
     """
 
     curve: ConvergenceCurve
     pilot: Pilot
-    bits: np.ndarray
     window_variance: float
+    largest_variance: float
 
 
 def pilot_windows(tokens: np.ndarray, window: int, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
@@ -63,22 +67,23 @@ def pilot_windows(tokens: np.ndarray, window: int, settings: Settings) -> tuple[
         raise ValueError(f"the test part has {len(tokens):,} tokens, less than one window of {window:,}")
     rows = min(settings.windows, whole)
     starts = np.arange(rows) * whole // rows * window
-    stride = max(1, rows * window // settings.positions)
-    return tokens[starts[:, None] + np.arange(window)].astype(np.int64), np.arange(0, window, stride)
+    stride = min(window, max(1, rows * window // settings.positions))
+    windows = tokens[starts[:, None] + np.arange(window)].astype(np.int64)
+    return windows, np.arange(stride // 2, window, stride)
 
 
 def explicit(model: Explicit, tokens: np.ndarray, window: int, settings: Settings, key: tuple) -> Result:
     """One pass gives the distributions; the draws are multinomial increments."""
     windows, offsets = pilot_windows(tokens, window, settings)
-    stride = int(offsets[1]) if len(offsets) > 1 else window
-    rows = np.stack([p for _, p in model.distributions(windows, stride)], axis=1)
+    stride = int(offsets[1] - offsets[0]) if len(offsets) > 1 else window
+    rows = np.stack([p for _, p in model.distributions(windows, int(offsets[0]), stride)], axis=1)
     gold = np.take_along_axis(rows, windows[:, offsets, None], axis=2)[:, :, 0]
     flat = rows.reshape(-1, rows.shape[-1])
     curve = convergence_curve(flat, settings.alpha, settings.max_draws, keyed_rng(*key))
     harmonic = Harmonic(settings.max_draws)
     everywhere = harmonic.expectation(np.exp2(-model.surprisal(model.start(len(windows)), windows)[0]))
-    pilot = pilot_from_probabilities(gold.ravel(), settings.max_draws)
-    return Result(curve, pilot, harmonic.expectation(gold), _variance(everywhere.mean(axis=1)))
+    pilot = pilot_from_probabilities(gold.ravel(), settings.max_draws, gold.size)
+    return Result(curve, pilot, _variance(everywhere.mean(axis=1)), _largest_variance(flat))
 
 
 def sampled(model: Sampled, tokens: np.ndarray, window: int, settings: Settings, key: tuple) -> Result:
@@ -94,7 +99,13 @@ def sampled(model: Sampled, tokens: np.ndarray, window: int, settings: Settings,
     )
     curve = curve_from_increments(increments, settings.alpha, draws)
     bits = Harmonic(draws).estimate(hits.sum(axis=1)).reshape(len(windows), -1)
-    return Result(curve, pilot_from_first_hits(first, draws), bits, _variance_of_means(bits, window))
+    frequencies = _histogram(ids, model.vocabulary) / draws
+    return Result(
+        curve,
+        pilot_from_first_hits(first, draws),
+        _variance_of_means(bits, window),
+        _largest_variance(frequencies),
+    )
 
 
 def _histogram(ids: np.ndarray, vocabulary: int) -> np.ndarray:
@@ -107,6 +118,7 @@ def summary(result: Result, settings: Settings, vocabulary: int, window: int, po
     """What the rule chooses, what it hides, and the plan for `positions` positions."""
     curve, law = result.curve, fit_law(result.curve)
     return {
+        "estimand": "sample",
         "draws": chosen_n(curve, settings.threshold),
         "first_below": first_below(curve, settings.threshold),
         "threshold": settings.threshold,
@@ -115,21 +127,32 @@ def summary(result: Result, settings: Settings, vocabulary: int, window: int, po
         "slope": law.slope,
         "constant": law.constant,
         "crossing": law.crossing(settings.threshold),
-        "bounds": _bounds(settings, vocabulary),
+        "bounds": _bounds(settings, vocabulary, result.largest_variance),
         "plan": asdict(_plan(result, settings, window, positions)),
     }
 
 
-def _bounds(settings: Settings, vocabulary: int) -> dict[str, int]:
-    """Draws per position for an error below the threshold, except with probability epsilon."""
+def _largest_variance(distributions: np.ndarray) -> float:
+    """Mean over positions of the largest p (1 - p): how far from the worst case 1/4 the model is."""
+    return float((distributions * (1 - distributions)).max(axis=1).mean())
+
+
+def _bounds(settings: Settings, vocabulary: int, variance: float) -> dict[str, int]:
+    """Draws per position for an error below the threshold, except with probability epsilon.
+
+    Bernstein's and Chernoff's hold for a token of the given variance p (1 - p), the others for any.
+    """
     gamma, epsilon = settings.threshold, settings.epsilon
+    p = max((1 - math.sqrt(max(0.0, 1 - 4 * variance))) / 2, gamma)
     return {
         "hoeffding": hoeffding_draws(gamma, epsilon, vocabulary),
         "dkw": dkw_draws(gamma, epsilon),
         "weissman": weissman_draws(gamma, epsilon, vocabulary),
         "anytime": anytime_draws(gamma, epsilon, vocabulary),
-        "gold token only, hoeffding": hoeffding_draws(gamma, epsilon),
-        "gold token only, normal": normal_draws(gamma, epsilon),
+        "bernstein": bernstein_draws(gamma, epsilon, p, vocabulary),
+        "chernoff": chernoff_draws(gamma, epsilon, p, vocabulary),
+        "empirical bernstein": empirical_bernstein_draws(gamma, epsilon, variance, vocabulary),
+        "gold token only": hoeffding_draws(gamma, epsilon),
     }
 
 

@@ -143,9 +143,8 @@ def _sentence(error: ValidationError, *above: str) -> str:
             return f"{where} is {error.instance!r}; it must be one of {known}"
         case "anyOf":
             word = next(option["const"] for option in error.validator_value if "const" in option)
-            return (
-                f"{where} is {error.instance!r}; it must be a whole number that is large enough, or `{word}`"
-            )
+            least = next(option["minimum"] for option in error.validator_value if "minimum" in option)
+            return f"{where} is {error.instance!r}; it must be a whole number from {least} on, or `{word}`"
         case "pattern":
             return f"{where}: {error.instance!r} does not fit; wanted: {error.schema['description']}"
     return f"{where}: {error.message}"

@@ -126,7 +126,7 @@ def download(
             return source
     raise DownloadError(
         "\n  ".join([f"{destination.name} could not be downloaded:", *failures])
-        + "\nFetch it by hand and set `corpus.path` to it (plain, .gz, .xz, .bz2 or .zip)."
+        + "\nFetch it by hand; set `corpus.source: file` and `corpus.path` (plain, .gz, .xz, .bz2 or .zip)."
     )
 
 

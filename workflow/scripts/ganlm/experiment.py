@@ -110,6 +110,15 @@ class Experiment:
         measures = MEASURES.get(self.instances[instance]["kind"], ("explicit",))
         return [self.source(instance), *(f"ganlm/measure_{measure}.py" for measure in measures)]
 
+    def missing_file(self) -> str | None:
+        """One sentence about the first file of an own generator that is not there."""
+        for name, block in self.models.items():
+            if block["kind"] in OWN_KINDS:
+                for path in self.files(name, ""):
+                    if not Path(path).exists():
+                        return f"config: models.{name} needs the file {path}, which does not exist"
+        return None
+
     def files(self, instance: str, folder: str) -> list[str]:
         """The files a model is loaded from: what training wrote below `folder`, or its own files."""
         block = self.instances[instance]

@@ -1,6 +1,7 @@
 """From result files to figures: one style, every format, the same bytes every time."""
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 
 import matplotlib as mpl
@@ -52,7 +53,7 @@ def convergence(curves: pd.DataFrame, threshold: float, published: float) -> Fig
         axes = figure.add_subplot(
             xlabel="draws N", ylabel="mean largest difference", xscale="log", yscale="log"
         )
-        for (model, curve), colour in zip(curves.groupby("model", sort=False), COLOURS, strict=False):
+        for (model, curve), colour in zip(curves.groupby("model", sort=False), cycle(COLOURS), strict=False):
             axes.plot(
                 curve["draws"], curve["step"], color=colour, label=f"{model}: change over the last draws"
             )
@@ -73,7 +74,7 @@ def gap(points: pd.DataFrame, published: pd.DataFrame) -> Figure:
             xlabel="draws N", ylabel="approximate - exact, bits per token", xscale="log", yscale="log"
         )
         for (model, group), colour, marker in zip(
-            points.groupby("model", sort=False), COLOURS, MARKERS, strict=False
+            points.groupby("model", sort=False), cycle(COLOURS), cycle(MARKERS), strict=False
         ):
             axes.plot(group["draws"], group["expected"], color=colour, label=f"{model}: closed form")
             axes.plot(group["draws"], group["drawn"], marker, color=colour, ms=4, label=f"{model}: drawn")
@@ -91,7 +92,7 @@ def estimators(points: pd.DataFrame, model: str) -> Figure:
         )
         axes.set_yscale("symlog", linthresh=0.01)
         axes.axhline(0, color="0.4", lw=0.8)
-        for row, colour, marker in zip(points.itertuples(), COLOURS, MARKERS, strict=False):
+        for row, colour, marker in zip(points.itertuples(), cycle(COLOURS), cycle(MARKERS), strict=False):
             axes.errorbar(
                 row.draws_per_token, row.bias, yerr=1.96 * row.monte_carlo_se, fmt=marker, color=colour,
                 capsize=3, label=row.estimator,
@@ -106,7 +107,7 @@ def adversarial(points: pd.DataFrame) -> Figure:
         figure = Figure(figsize=(6.4, 4), layout="constrained")
         axes = figure.add_subplot(xlabel="adversarial epochs", ylabel="bits per token")
         for (arm, group), colour, marker in zip(
-            points.groupby("arm", sort=False), COLOURS, MARKERS, strict=False
+            points.groupby("arm", sort=False), cycle(COLOURS), cycle(MARKERS), strict=False
         ):
             axes.plot(group["epoch"], group["mean"], f"{marker}-", color=colour, ms=4, label=arm)
             axes.fill_between(group["epoch"], group["low"], group["high"], color=colour, alpha=0.15, lw=0)

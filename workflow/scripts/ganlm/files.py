@@ -1,6 +1,7 @@
 """Whole files or none: what is written appears under its name only once it is complete."""
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,20 @@ def write_text(path: Path | str, text: str) -> None:
 
 def write_json(path: Path | str, data: object) -> None:
     """Write plain data with sorted keys, so that equal results are equal files."""
-    write_text(path, json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=True) + "\n")
+    plain = json.dumps(_finite(data), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    write_text(path, plain + "\n")
+
+
+def _finite(data: object) -> object:
+    """JSON has no infinity and no NaN: what is not a number becomes null."""
+    match data:
+        case dict():
+            return {key: _finite(value) for key, value in data.items()}
+        case list() | tuple():
+            return [_finite(value) for value in data]
+        case float() if not math.isfinite(data):
+            return None
+    return data
 
 
 def read_json(path: Path | str) -> dict:

@@ -35,8 +35,8 @@ def to_html(frame: pd.DataFrame, caption: str) -> str:
     style = (
         "body{font:15px/1.4 system-ui,sans-serif;margin:1.5rem;color:#222}"
         "table{border-collapse:collapse;border-top:2px solid;border-bottom:2px solid}"
-        "caption{caption-side:bottom;text-align:left;padding-top:.6rem;color:#555}"
-        "th,td{padding:.25rem .8rem;text-align:left;white-space:nowrap}"
+        "caption{caption-side:top;text-align:left;padding-bottom:.6rem;color:#555;max-width:60rem}"
+        "th,td{padding:.2rem .6rem;text-align:left;vertical-align:top}"
         "thead th{border-bottom:1px solid}tr.quoted td{color:#777}"
     )
     head = "".join(f"<th>{escape(column)}</th>" for column in frame.columns)

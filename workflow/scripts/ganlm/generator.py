@@ -47,6 +47,7 @@ class Explicit(ABC):
     """
 
     strength = "explicit"
+    workers = 1
     vocabulary: int
 
     @abstractmethod
@@ -73,10 +74,14 @@ class Explicit(ABC):
             state = self.feed(state, column)
         return bits, state
 
-    def distributions(self, windows: np.ndarray, stride: int = 1) -> Iterator[tuple[int, np.ndarray]]:
-        """The distribution at every `stride`-th position of windows of shape (rows, length)."""
+    def distributions(
+        self, windows: np.ndarray, first: int = 0, stride: int = 1
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """The distribution at every `stride`-th position, from `first` on, of windows (rows, length)."""
         state = self.start(len(windows))
-        for position in range(0, windows.shape[1], stride):
+        if first:
+            state = self.feed(state, windows[:, :first])
+        for position in range(first, windows.shape[1], stride):
             yield position, checked_distributions(self.predict(state), len(windows), self.vocabulary)
             state = self.feed(state, windows[:, position : position + stride])
 
@@ -96,6 +101,7 @@ class Latent(ABC):
     """A generator whose next-token distribution is known once its noise is drawn."""
 
     strength = "latent"
+    workers = 1
     vocabulary: int
 
     @abstractmethod
@@ -114,6 +120,7 @@ class Sampled(ABC):
     """A generator of which only draws of the next token can be had."""
 
     strength = "sampled"
+    workers = 1
     vocabulary: int
 
     @abstractmethod

@@ -12,6 +12,7 @@ import numpy as np
 from ganlm.estimators import first_hits, gold_counts, smoothed_generator
 from ganlm.generator import Explicit, GeneratorError
 from ganlm.inverse_binomial import NEVER_HIT
+from ganlm.logs import Progress
 from ganlm.measurement import EXACT, SAMPLE, Row, Task
 from ganlm.randomness import keyed_rng
 from ganlm.resume import Journal
@@ -27,7 +28,11 @@ def measure(model: Explicit, task: Task, journal: Journal, workers: int) -> list
 
 
 def _rows(model: Explicit, task: Task) -> Iterator[Row]:
+    total = sum(stop - start for start, stop in map(task.grid.span, task.blocks))
+    progress, done = Progress(f"{task.model} {task.protocol.name}", total), 0
     for blocks, bits in gold_bits(model, task):
+        done += len(bits)
+        progress.update(done, bits=bits.mean())
         p = np.exp2(-bits)
         yield from task.rows(SAMPLE, EXACT, 0, blocks, bits)
         if task.settings.mixture:

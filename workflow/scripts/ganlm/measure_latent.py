@@ -15,11 +15,12 @@ from scipy.special import logsumexp
 from ganlm.estimators import LN2
 from ganlm.generator import GeneratorError, Latent
 from ganlm.inverse_binomial import NEVER_HIT
-from ganlm.measurement import ARGMAX, SAMPLE, Row, Task
+from ganlm.measurement import ARGMAX, SAMPLE, WINDOW, Row, Task
 from ganlm.randomness import keyed_rng
 from ganlm.resume import Journal
 
 WINDOW_LIKELIHOOD = "window-likelihood"
+SOFT = 0.1
 HIT_ESTIMATORS = ("plug-in", "smoothed", "harmonic", "ibs")
 
 
@@ -43,7 +44,7 @@ def _block_rows(model: Latent, task: Task, block: int) -> Iterator[Row]:
         yield from _mean_softmax_rows(task, block, p, owner)
     yield from _hit_rows(task, SAMPLE, block, hits, owner)
     yield from _hit_rows(task, ARGMAX, block, modes, owner)
-    yield from task.rows(SAMPLE, WINDOW_LIKELIHOOD, draws, [block], window_bits, variance=np.nan, drawn=draws)
+    yield from task.rows(WINDOW, WINDOW_LIKELIHOOD, draws, [block], window_bits, variance=np.nan, drawn=draws)
 
 
 def _window(model: Latent, task: Task, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -73,11 +74,28 @@ def _window_bits(p: np.ndarray) -> float:
 
 
 def _mean_softmax_rows(task: Task, block: int, p: np.ndarray, owner: np.ndarray) -> Iterator[Row]:
+    """The mean softmax, its Jensen bias to first order, and the jackknife that removes it.
+
+    The jackknife is used only where softmaxes are soft, i.e. no draw holds SOFT or more of the sum: leaving
+    out the only draw that matters would jump by several bits.
+    """
     estimator = task.estimator("mean-softmax")
-    yield from task.rows(
-        SAMPLE, "mean-softmax", estimator.draws, [block], estimator.estimate(p.mean(axis=0)),
-        variance=_shared_noise_variance(p, owner), drawn=estimator.draws,
-    )  # fmt: skip
+    mean, spread = p.mean(axis=0), p.var(axis=0, ddof=1)
+    plain = estimator.estimate(mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = np.where(mean > estimator.clip, estimator.bias(mean, spread), 0.0)
+    soft = p.max(axis=0) < SOFT * p.sum(axis=0)
+    corrected = plain.copy()
+    corrected[soft] = estimator.jackknife(p[:, soft])
+    variance = _shared_noise_variance(p, owner)
+    for name, values, noise in (
+        ("mean-softmax", plain, variance),
+        ("mean-softmax-jackknife", corrected, variance),
+        ("mean-softmax-bias", bias, np.nan),
+    ):
+        yield from task.rows(
+            SAMPLE, name, estimator.draws, [block], values, variance=noise, drawn=estimator.draws
+        )
 
 
 def _hit_rows(task: Task, estimand: str, block: int, hits: np.ndarray, owner: np.ndarray) -> Iterator[Row]:

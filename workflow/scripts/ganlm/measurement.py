@@ -11,6 +11,7 @@ from ganlm.protocol import Grid, Protocol
 
 SAMPLE = "sample"
 ARGMAX = "argmax"
+WINDOW = "window"
 EXACT = "exact"
 RB_IBS_PATIENCE = 10
 

@@ -20,8 +20,8 @@ class Pilot:
 
     `survival[j]` is the mean of (1-p)^j, the fraction of positions not hit in j draws, for
     j = 0, ..., cap. `beyond` is the mean of Σ_{j>cap} (1-p)^j / j nats as far as it is known, and
-    `beyond_bound` an upper bound on it. `sample` is the number of first hits behind the survival,
-    infinite where it is exact.
+    `beyond_bound` an upper bound on it. `sample` is the number of positions behind the survival,
+    infinite where they are all there are.
     """
 
     survival: Array
@@ -30,10 +30,11 @@ class Pilot:
     sample: float
 
 
-def pilot_from_probabilities(p: ArrayLike, cap: int) -> Pilot:
-    """Pilot of an explicit model, from p at the positions to evaluate.
+def pilot_from_probabilities(p: ArrayLike, cap: int, sample: float = math.inf) -> Pilot:
+    """Pilot of an explicit model, from p at the positions to evaluate, or at a `sample` of them.
 
-    All is known, also beyond the cap: infinite if some p is 0.
+    What lies beyond the cap is known too: infinite if some p is 0. A sample's noise is taken to be that of
+    first hits at as many positions, which is more than that of the positions alone.
     """
     p = np.asarray(p, dtype=float)
     survival = np.empty(cap + 1)
@@ -44,7 +45,7 @@ def pilot_from_probabilities(p: ArrayLike, cap: int) -> Pilot:
     with np.errstate(divide="ignore"):
         nats = -np.log(p).mean()
     beyond = max(nats - (survival[1:] / np.arange(1, cap + 1)).sum(), 0.0)
-    return Pilot(survival, beyond, beyond, math.inf)
+    return Pilot(survival, beyond, beyond, sample)
 
 
 def pilot_from_first_hits(

@@ -188,10 +188,15 @@ class ConvergenceLaw:
 
 
 def fit_law(curve: ConvergenceCurve, from_draws: int = 100) -> ConvergenceLaw:
-    """Least squares for the slope, the mean of E(N) N / alpha for c, from `from_draws` on."""
+    """Least squares for the slope, the mean of E(N) N / alpha for c, from `from_draws` on.
+
+    A generator that does not vary has steps of 0, hence no slope (NaN).
+    """
     fitted = curve.draws >= from_draws
     if fitted.sum() < 2:
         raise ValueError(f"the law needs two points at or beyond N = {from_draws}: raise n_max.")
     n, step = curve.draws[fitted], curve.step[fitted]
+    if not step.all():
+        return ConvergenceLaw(curve.alpha, math.nan, float((step * n / curve.alpha).mean()))
     slope = np.polyfit(np.log(n), np.log(step), 1)[0]
     return ConvergenceLaw(curve.alpha, float(slope), float((step * n / curve.alpha).mean()))

@@ -69,8 +69,9 @@ def differences(rows: dict[str, pd.DataFrame], baseline: str, level: float) -> p
         result = paired(_blocks(ours.loc[common]), _blocks(theirs.loc[common]), level)
         tokens = int(ours.loc[common, "tokens"].sum())
         bounds = (result.mean, result.low, result.high)
-        found.append((protocol, model, *bounds, f"{estimator} - {reference}", tokens))
-    columns = ["protocol", "model", "mean", "low", "high", "estimators", "tokens"]
+        missed = int(ours.loc[common, "never_hit"].sum())
+        found.append((protocol, model, *bounds, f"{estimator} - {reference}", tokens, missed))
+    columns = ["protocol", "model", "mean", "low", "high", "estimators", "tokens", "never_hit"]
     return pd.DataFrame(found, columns=columns)
 
 
@@ -103,11 +104,15 @@ def gaps(summaries: list[dict], protocol: str) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["model", "draws", "expected", "drawn"])
 
 
-def estimator_errors(summary: dict, protocol: str, draws: int | str) -> pd.DataFrame:
-    """Estimate minus exact bits, its Monte-Carlo error, and draws per token, of one explicit model."""
+def estimator_errors(summary: dict, protocol: str) -> pd.DataFrame:
+    """Estimate minus exact bits, its Monte-Carlo error, and draws per token, of one explicit model.
+
+    Of the plug-in estimates it takes the one with the run's own N, which the harmonic estimate shares.
+    """
     results = [r for r in summary["results"] if (r["protocol"], r["estimand"]) == (protocol, "sample")]
     exact = next(r["mean"] for r in results if r["estimator"] == "exact")
-    of_run = [r for r in results if r["estimator"] != "plug-in" or draws in ("chosen", r["draws"])]
+    draws = next((r["draws"] for r in results if r["estimator"] == "harmonic"), None)
+    of_run = [r for r in results if r["estimator"] != "plug-in" or draws in (None, r["draws"])]
     return pd.DataFrame(
         {
             "estimator": r["estimator"],

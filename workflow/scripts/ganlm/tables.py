@@ -44,9 +44,12 @@ class Metric:
 
 
 def table1(
-    summaries: dict[str, dict], models: dict[str, dict], windows: list, draws: int | str, metric: Metric,
+    summaries: dict[str, dict],
+    models: dict[str, dict],
+    windows: list,
+    metric: Metric,
     literature: pd.DataFrame,
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """The paper's Table 1: quoted results, then the models of this run, each at its own protocol.
 
     A published result that a model reproduces stands beside it, not in a row of its own. Published
@@ -56,7 +59,7 @@ def table1(
         literature = literature.iloc[:0]
     published = literature.set_index("id")
     rows = [
-        _measured_row(name, block, summaries[name]["results"], windows, draws, metric, published)
+        _measured_row(name, block, summaries[name]["results"], windows, metric, published)
         for name, block in models.items()
     ]
     reproduced = {block["paper"] for block in models.values()}
@@ -66,20 +69,21 @@ def table1(
 
 
 def _measured_row(
-    name: str, block: dict, results: list[dict], windows: list, draws: int | str, metric: Metric,
-    published: pd.DataFrame,
+    name: str, block: dict, results: list[dict], windows: list, metric: Metric, published: pd.DataFrame
 ) -> dict:  # fmt: skip
     protocol = Protocol.parse(block["window"] or windows[0]).name
-    exact = find(results, protocol, EXACT)
-    approximate = find(results, protocol, PUBLISHED, draws if exact and draws != "chosen" else None)
-    harmonic = find(results, protocol, FROM_SAMPLES)
+    exact, harmonic = find(results, protocol, EXACT), find(results, protocol, FROM_SAMPLES)
+    approximate = find(results, protocol, PUBLISHED, harmonic["draws"] if harmonic else None)
+    shown = exact or harmonic or {}
     paper = published.loc[block["paper"]] if block["paper"] in published.index else {}
     return {
         "Approach": APPROACHES[block["kind"]],
         "Model": name,
         "Protocol": protocol,
+        "Tokens": f"{shown['tokens']:,}" if shown else "",
         metric.name: metric.show(exact["mean"]) if exact else "",
         "Interval": metric.interval(exact) if exact else "",
+        "N": f"{approximate['draws']:,}" if approximate else "",
         f"Approx. {metric.name}": metric.show(approximate["mean"]) if approximate else "",
         "From samples": _from_samples(harmonic, metric) if harmonic else "",
         "Never hit": f"{harmonic['never_hit_share']:.2%}" if harmonic else "",
@@ -127,7 +131,10 @@ def differences(frame: pd.DataFrame, baseline: str) -> pd.DataFrame:
         {
             "Protocol": frame["protocol"],
             "Model": frame["model"],
-            f"Bits above {baseline}": frame["mean"].map("{:+.4f}".format),
+            f"Bits above {baseline}": [
+                f"{'≥ ' if missed else ''}{mean:+.4f}"
+                for mean, missed in zip(frame["mean"], frame["never_hit"], strict=True)
+            ],
             "Interval": [
                 f"[{low:+.4f}, {high:+.4f}]" for low, high in zip(frame["low"], frame["high"], strict=True)
             ],
@@ -153,7 +160,7 @@ def choose_n(found: list[dict], draws: int | str) -> pd.DataFrame:
                 "c": f"{result['constant']:.4f}",
                 "Crossing αc/γ'": f"{result['crossing']:.0f}",
                 "Hoeffding N": f"{result['bounds']['hoeffding']:,}",
-                "Smallest bound": f"{min(result['bounds'].values()):,}",
+                "Bernstein N": f"{result['bounds']['bernstein']:,}",
                 "Plan: half-width, bits": f"{plan['half_width']:.4f}"
                 + ("" if plan["feasible"] else " (out of reach)"),
                 "Plan: draws per token": f"{plan['draws_per_token']:.1f}",
@@ -164,3 +171,32 @@ def choose_n(found: list[dict], draws: int | str) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def estimates(summaries: list[dict]) -> pd.DataFrame:
+    """Every estimate of every model, each with all that it takes to judge it."""
+    rows = [
+        {"Model": summary["model"]} | _estimate(result)
+        for summary in summaries
+        for result in summary["results"]
+    ]
+    return pd.DataFrame(rows)
+
+
+def _estimate(result: dict) -> dict:
+    drawing = result["monte_carlo_se"]
+    return {
+        "Protocol": result["protocol"],
+        "Estimand": result["estimand"],
+        "Estimator": result["estimator"],
+        "N or cap": f"{result['draws']:,}" if result["draws"] else "",
+        "Value": f"{result['mean']:.4f}",
+        "Unit": result["unit"],
+        "Interval": f"[{result['low']:.4f}, {result['high']:.4f}]",
+        "Text SE": f"{result['text_se']:.4f}",
+        "Monte-Carlo SE": "" if drawing is None else f"{drawing:.4f}",
+        "Draws per token": f"{result['draws_per_token']:.1f}" if result["draws_per_token"] else "",
+        "Never hit": f"{result['never_hit_share']:.2%}",
+        "Tokens": f"{result['tokens']:,}",
+        "Block": f"{result['block_tokens']:,}" + ("" if result["plateau"] else " (no plateau)"),
+    }

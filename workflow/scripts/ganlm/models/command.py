@@ -128,7 +128,7 @@ class Command(Sampled):
     """A pool of copies of one program, each thread of the caller using its own."""
 
     def __init__(self, command: Sequence[str], reply_seconds: float, surroundings: Surroundings) -> None:
-        self.vocabulary = surroundings.vocabulary
+        self.vocabulary, self.workers = surroundings.vocabulary, surroundings.workers
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._workers = [Worker(command, reply_seconds) for _ in range(surroundings.workers)]
         try:

@@ -24,6 +24,7 @@ class CountTable:
     """Counts of hits by position, and the text they were counted on."""
 
     strength = "counts"
+    workers = 1
 
     path: Path
     sha256: str
