@@ -1,5 +1,6 @@
 """From result files to figures: one style, every format, the same bytes every time."""
 
+import logging
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
@@ -10,6 +11,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ganlm.files import complete
+
+# Embedding a font in a PDF is a story of twenty lines.
+logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 # Okabe and Ito (2008): told apart by colour-blind readers; the order also varies in lightness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
