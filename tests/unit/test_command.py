@@ -295,7 +295,7 @@ def test_a_bad_start_gets_one_sentence_and_leaves_no_process(start, tmp_path, so
     assert running(tmp_path) == []
 
 
-@pytest.mark.parametrize("program", ["/nowhere/generator", "."])
+@pytest.mark.parametrize("program", ["/nonexistent/generator", "."])
 def test_what_cannot_be_started_gets_one_sentence(program):
     with pytest.raises(GeneratorError, match=f"cannot start '{program} 1': "):
         Command([program, "1"], 10, Surroundings(ALPHABET))

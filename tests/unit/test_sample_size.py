@@ -20,7 +20,6 @@ from ganlm.sample_size import (
     hoeffding_draws,
     multinomial_increments,
     normal_draws,
-    pool_curves,
     weissman_draws,
 )
 
@@ -170,20 +169,6 @@ def test_a_dip_below_the_threshold_is_not_convergence():
     assert chosen_n(curve, 1) == 10
 
 
-def test_pooled_chunks_equal_one_pass():
-    rng = np.random.default_rng(5)
-    rows = text_like(rng, 50)
-    increments = [next(multinomial_increments(rows, 10, rng)) for _ in range(20)]
-    whole = curve_from_increments(increments, 10, 200, rows)
-    parts = [slice(0, 7), slice(7, 40), slice(40, 50)]
-    pooled = pool_curves(
-        curve_from_increments((i[part] for i in increments), 10, 200, rows[part]) for part in parts
-    )
-    np.testing.assert_allclose(pooled.step, whole.step, rtol=1e-12)
-    np.testing.assert_allclose(pooled.error, whole.error, rtol=1e-12)
-    assert pooled.positions == whole.positions == 50
-
-
 def test_single_precision_rows_are_accepted():
     rows = np.full((3, 27), 1 / 27, dtype=np.float32)
     increment = next(multinomial_increments(rows, 10, np.random.default_rng(0)))
@@ -195,10 +180,6 @@ def test_single_precision_rows_are_accepted():
     [
         (lambda: curve_from_increments([np.ones((2, 3))], 10, 50), "need 5 increments, not 1"),
         (lambda: fit_law(ConvergenceCurve(10, np.array([10]), np.ones(1), None, 1)), "two points"),
-        (
-            lambda: pool_curves(ConvergenceCurve(a, np.array([10]), np.ones(1), None, 1) for a in (5, 10)),
-            "same alpha",
-        ),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(call, message):

@@ -13,6 +13,7 @@ from ganlm.files import complete, read_json, write_json
 from ganlm.logs import stage_log
 from ganlm.models.lstm import Architecture, LanguageModel, save
 from ganlm.provenance import file_digest
+from ganlm.sidecar import sidecar
 from ganlm.training.checkpoint import Checkpoint, only_writer
 from ganlm.training.mle import validate
 from ganlm.training.seqgan import Players, Settings, Trainer
@@ -52,18 +53,15 @@ def main(snakemake) -> None:
                 save_file(tensors, temporary)
         with complete(snakemake.output.history) as path:
             pd.DataFrame(players.history).to_csv(path, index=False)
-        write_json(
-            snakemake.output.sidecar,
-            {
-                "parameters": parameters,
-                "best_epoch": best,
-                "validation_bpc": scores,
-                "alphabet": corpus.alphabet.symbols,
-                "corpus_sha256": corpus.sha256["train"],
-                "torch": snakemake.params.torch,
-                "code": snakemake.params.code,
-            },
+        facts = sidecar(
+            parameters,
+            corpus,
+            snakemake.params.code,
+            best_epoch=best,
+            validation_bpc=scores,
+            torch=snakemake.params.torch,
         )
+        write_json(snakemake.output.sidecar, facts)
         checkpoint.delete()
 
 

@@ -11,6 +11,7 @@ from ganlm.device import choose_device
 from ganlm.files import complete, read_json, write_json
 from ganlm.logs import stage_log
 from ganlm.models.lstm import Architecture, LanguageModel, save
+from ganlm.sidecar import sidecar
 from ganlm.training import mle
 from ganlm.training.checkpoint import Checkpoint, only_writer
 
@@ -39,20 +40,17 @@ def main(snakemake) -> None:
             save(network, path)
         with complete(snakemake.output.history) as path:
             pd.DataFrame(outcome.history).to_csv(path, index=False)
-        write_json(
-            snakemake.output.sidecar,
-            {
-                "parameters": parameters,
-                "size": size,
-                "training_tokens": settings.epochs * settings.updates * settings.batch * settings.window,
-                "best_epoch": outcome.best_epoch,
-                "best_validation_bpc": outcome.best_bpc,
-                "alphabet": corpus.alphabet.symbols,
-                "corpus_sha256": corpus.sha256["train"],
-                "torch": snakemake.params.torch,
-                "code": snakemake.params.code,
-            },
+        facts = sidecar(
+            parameters,
+            corpus,
+            snakemake.params.code,
+            size=size,
+            training_tokens=settings.epochs * settings.updates * settings.batch * settings.window,
+            best_epoch=outcome.best_epoch,
+            best_validation_bpc=outcome.best_bpc,
+            torch=snakemake.params.torch,
         )
+        write_json(snakemake.output.sidecar, facts)
         checkpoint.delete()
 
 

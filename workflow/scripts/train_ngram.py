@@ -7,6 +7,7 @@ from ganlm.corpus import Corpus, load_tokens
 from ganlm.files import complete, read_json, write_json
 from ganlm.logs import stage_log
 from ganlm.models.ngram import NGram, Settings
+from ganlm.sidecar import sidecar
 
 
 def main(snakemake) -> None:
@@ -19,17 +20,14 @@ def main(snakemake) -> None:
         with complete(snakemake.output.weights) as path:
             model.save(path)
         sizes = [len(level.keys) for level in model.trie.levels]
-        write_json(
-            snakemake.output.sidecar,
-            {
-                "parameters": parameters,
-                "distinct_ngrams": sizes,
-                "training_tokens": len(tokens),
-                "alphabet": corpus.alphabet.symbols,
-                "corpus_sha256": corpus.sha256["train"],
-                "code": snakemake.params.code,
-            },
+        facts = sidecar(
+            parameters,
+            corpus,
+            snakemake.params.code,
+            distinct_ngrams=sizes,
+            training_tokens=len(tokens),
         )
+        write_json(snakemake.output.sidecar, facts)
         logging.info("%s tokens, distinct n-grams by length: %s", f"{len(tokens):,}", sizes)
 
 

@@ -165,11 +165,6 @@ class Interval:
         drawing = self.monte_carlo_se or 0.0
         return float(np.sqrt(np.maximum(0.0, self.standard_error**2 - drawing**2)))
 
-    def perplexity(self) -> tuple[float, float, float]:
-        """Perplexity per token with its bounds: 2**x is monotone, so the coverage is the same."""
-        with np.errstate(over="ignore"):
-            return tuple(np.exp2([self.mean, self.low, self.high]).tolist())
-
 
 def curve(blocks: Blocks, min_blocks: int = Rule.min_blocks) -> list[Partition]:
     """Cut the text at each allowed length, shortest first.

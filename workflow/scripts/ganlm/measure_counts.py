@@ -5,11 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ganlm.generator import GeneratorError
-from ganlm.measurement import SAMPLE, Row, Task
+from ganlm.measurement import FIXED_DRAWS, SAMPLE, Row, Task
 from ganlm.models.counts import CountTable
 from ganlm.resume import Journal
-
-FIXED_DRAWS = ("plug-in", "smoothed", "harmonic")
 
 
 def measure(model: CountTable, task: Task, journal: Journal, workers: int) -> list[Row]:  # noqa: ARG001

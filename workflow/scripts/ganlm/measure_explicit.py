@@ -13,12 +13,11 @@ from ganlm.estimators import first_hits, gold_counts, smoothed_generator
 from ganlm.generator import Explicit, GeneratorError
 from ganlm.inverse_binomial import NEVER_HIT
 from ganlm.logs import Progress
-from ganlm.measurement import EXACT, SAMPLE, Row, Task
+from ganlm.measurement import EXACT, FIXED_DRAWS, SAMPLE, Row, Task
 from ganlm.randomness import keyed_rng
 from ganlm.resume import Journal
 
 PIECE_TOKENS = 1 << 18
-FIXED_DRAWS = ("plug-in", "smoothed", "harmonic")
 ROUNDING_BITS = 1e-5
 
 

@@ -14,6 +14,7 @@ ARGMAX = "argmax"
 WINDOW = "window"
 EXACT = "exact"
 RB_IBS_PATIENCE = 10
+FIXED_DRAWS = ("plug-in", "smoothed", "harmonic")
 
 
 class Row(NamedTuple):

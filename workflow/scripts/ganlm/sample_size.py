@@ -140,20 +140,6 @@ def convergence_curve(
     return curve_from_increments(increments, alpha, n_max, probabilities)
 
 
-def pool_curves(curves: Iterable[ConvergenceCurve]) -> ConvergenceCurve:
-    """One curve from those of disjoint sets of positions, so that positions can come in chunks."""
-    curves = list(curves)
-    first = curves[0]
-    if any(c.alpha != first.alpha or not np.array_equal(c.draws, first.draws) for c in curves):
-        raise ValueError("only curves with the same alpha and the same draws can be pooled.")
-    weights = [c.positions for c in curves]
-    errors = None
-    if all(c.error is not None for c in curves):
-        errors = np.average([c.error for c in curves], axis=0, weights=weights)
-    steps = np.average([c.step for c in curves], axis=0, weights=weights)
-    return ConvergenceCurve(first.alpha, first.draws, steps, errors, sum(weights))
-
-
 def chosen_n(curve: ConvergenceCurve, threshold: float) -> int | None:
     """Smallest N from which the curve stays below the threshold to its end; None if there is none.
 
