@@ -42,7 +42,7 @@ rule render_differences:
             "<results>/tables/differences.html",
             caption="../report/differences.rst",
             category="1 Results",
-            labels={"result": "Differences: paired, within each protocol"},
+            labels={"result": "Table 1b: paired differences, within each protocol"},
         ),
     log:
         "<logs>/render_differences.log",

@@ -66,7 +66,7 @@ def convergence(curves: pd.DataFrame, threshold: float, published: float) -> Fig
         draws = np.array([curves["draws"].min(), curves["draws"].max()])
         axes.plot(draws, published / draws, color="0.5", lw=0.8, label="law of the published curves")
         axes.axhline(threshold, color="#B00020", lw=0.8, ls=":", label=f"threshold γ' = {threshold:g}")
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=8)
     return figure
 
 
@@ -83,7 +83,7 @@ def gap(points: pd.DataFrame, published: pd.DataFrame) -> Figure:
             axes.plot(group["draws"], group["expected"], color=colour, label=f"{model}: closed form")
             axes.plot(group["draws"], group["drawn"], marker, color=colour, ms=4, label=f"{model}: drawn")
         axes.plot(published["draws"], published["gap"], "x", color="black", label="the paper")
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=8)
     return figure
 
 

@@ -33,11 +33,12 @@ def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
 def to_html(frame: pd.DataFrame, caption: str) -> str:
     """For a browser: one self-contained page."""
     style = (
-        "body{font:15px/1.4 system-ui,sans-serif;margin:1.5rem;color:#222}"
-        "table{border-collapse:collapse;border-top:2px solid;border-bottom:2px solid}"
-        "caption{caption-side:top;text-align:left;padding-bottom:.6rem;color:#555;max-width:60rem}"
-        "th,td{padding:.2rem .6rem;text-align:left;vertical-align:top}"
-        "thead th{border-bottom:1px solid}tr.quoted td{color:#777}"
+        "body{font:13px/1.4 system-ui,sans-serif;margin:1rem;color:#222}"
+        "table{border-collapse:collapse;border-bottom:2px solid}"
+        "caption{text-align:left;padding-bottom:.6rem;color:#555;max-width:min(60rem,calc(100vw - 2rem))}"
+        "th,td{padding:.15rem .4rem;text-align:left;vertical-align:top}"
+        "thead th{position:sticky;top:0;background:#fff;vertical-align:bottom;box-shadow:inset 0 -1px #222}"
+        "tr.quoted td{color:#777}"
     )
     head = "".join(f"<th>{escape(column)}</th>" for column in frame.columns)
     body = "".join(

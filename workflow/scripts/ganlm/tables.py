@@ -79,6 +79,8 @@ def _measured_row(
     return {
         "Approach": APPROACHES[block["kind"]],
         "Model": name,
+        f"Paper {metric.name}": _published(paper),
+        "Paper approx.": paper.get("approx_bpc", ""),
         "Protocol": protocol,
         "Tokens": f"{shown['tokens']:,}" if shown else "",
         metric.name: metric.show(exact["mean"]) if exact else "",
@@ -88,8 +90,6 @@ def _measured_row(
         "From samples": _from_samples(harmonic, metric) if harmonic else "",
         "Never hit": f"{harmonic['never_hit_share']:.2%}" if harmonic else "",
         MIXED: _mixed(results, protocol, metric),
-        f"Paper {metric.name}": _published(paper),
-        "Paper approx.": paper.get("approx_bpc", ""),
         "Source": "measured",
     }
 
