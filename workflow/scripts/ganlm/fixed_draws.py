@@ -1,5 +1,6 @@
 """Estimators of -log2 p from the count k of hits among a fixed number N of draws."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -41,7 +42,7 @@ def checked_counts(counts: ArrayLike, draws: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class FixedDraws:
+class FixedDraws(ABC):
     """What these estimators share: f(k) for k = 0, ..., N, and its moments under Binomial(N, p)."""
 
     draws: int
@@ -52,10 +53,10 @@ class FixedDraws:
         if self.draws < 1:
             raise ValueError(f"draws must be at least 1, not {self.draws}.")
 
-    @cached_property
+    @property
+    @abstractmethod
     def values(self) -> Array:
         """f(k) in bits for k = 0, ..., N."""
-        raise NotImplementedError
 
     def estimate(self, counts: ArrayLike) -> Array:
         """Bits from the counts of hits."""
