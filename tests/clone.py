@@ -13,7 +13,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-TIMEOUT_SECONDS = 240
+TIMEOUT_SECONDS = 480
 
 _JOB = re.compile(r"^(?:local)?(?:rule|checkpoint) (\w+):\n((?:    .*\n)*)", re.MULTILINE)
 _TOTAL = re.compile(r"^total +(\d+)$", re.MULTILINE)
@@ -21,12 +21,10 @@ _TOTAL = re.compile(r"^total +(\d+)$", re.MULTILINE)
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program of this environment; dry-runs write to stdout, real runs to stderr: take both."""
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE_")}
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         command,
         cwd=cwd,
-        env=inherited | {"PATH": path, "OMP_NUM_THREADS": "1"} | environment,
+        env=_environment() | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -36,6 +34,11 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Compl
     )
 
 
+def _environment() -> dict[str, str]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE_")}
+    return inherited | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+
+
 def succeed(*command: str | Path, cwd: Path, **environment: str) -> str:
     """What a program that must not fail printed."""
     result = run(*command, cwd=cwd, **environment)
@@ -43,18 +46,30 @@ def succeed(*command: str | Path, cwd: Path, **environment: str) -> str:
     return result.stdout
 
 
+def without_network() -> list[str]:
+    """The prefix of a command that has no network, where the system allows that."""
+    for prefix in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
+        try:
+            subprocess.run([*prefix, "true"], check=True, capture_output=True, timeout=10)
+        except (OSError, subprocess.SubprocessError):
+            continue
+        return prefix
+    return []
+
+
 @dataclass(frozen=True)
 class Plan:
-    """What Snakemake would do: jobs as `rule` or `rule wildcards`, their models, and what they write."""
+    """What Snakemake would do: jobs as `rule` or `rule wildcards`, their models, what they read and write."""
 
     jobs: frozenset[str]
     models: frozenset[str]
+    inputs: frozenset[str]
     outputs: frozenset[str]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """From the output of a dry-run, whose own count of jobs must agree."""
-        jobs, models, outputs, found = set(), set(), set(), 0
+        jobs, models, inputs, outputs, found = set(), set(), set(), set(), 0
         for rule, body in _JOB.findall(text):
             found += 1
             fields = dict(re.findall(r"^    (\w+): (.*)$", body, re.MULTILINE))
@@ -62,11 +77,12 @@ class Plan:
                 wildcards = dict(re.findall(r"(\w+)=([^,]*)", fields.get("wildcards", "")))
                 jobs.add(" ".join([rule, *wildcards.values()]))
                 models.update({wildcards["model"]} if "model" in wildcards else ())
+                inputs.update(fields.get("input", "").split(", "))
                 outputs.update(fields["output"].split(", "))
         total = _TOTAL.search(text)
         assert found == (int(total[1]) if total else 0), text
         assert total or "Nothing to be done" in text, text
-        return cls(frozenset(jobs), frozenset(models), frozenset(outputs))
+        return cls(frozenset(jobs), frozenset(models), frozenset(inputs), frozenset(outputs))
 
 
 @dataclass(frozen=True)
@@ -97,6 +113,21 @@ class Clone:
     ) -> subprocess.CompletedProcess[str]:
         """What became of a Snakemake call that may fail."""
         return run(*_command(arguments, config), cwd=self.path, **environment)
+
+    def start(
+        self, *arguments: str, config: str | None = "config/tiny.yaml", **environment: str
+    ) -> subprocess.Popen[bytes]:
+        """A Snakemake call in a process group of its own; it prints to `snakemake.out`."""
+        with (self.path / "snakemake.out").open("w") as output:
+            return subprocess.Popen(
+                _command(arguments, config),
+                cwd=self.path,
+                env=_environment() | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
 
     def plan(self, *arguments: str, config: str | None = "config/tiny.yaml") -> Plan:
         """What Snakemake would do."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ganlm.generator import Explicit, Sampled
-from ganlm.measurement import Row, Settings, Task, Text
+from ganlm.measurement import WHOLE, Row, Settings, Task, Text
 from ganlm.models import ngram
 from ganlm.models.ngram import NGram
 from ganlm.protocol import Grid, Protocol
@@ -25,6 +25,7 @@ DEFAULTS = {
     "pseudocount": 0.5,
     "mixture": 0.0,
     "characters": None,
+    "explicit_characters": None,
     "seed": 1,
 }
 
@@ -36,11 +37,17 @@ def task(tokens: np.ndarray, window: int | None, blocks: Sequence[int] | None = 
     return Task("model", Text(tokens, "0" * 64, VOCABULARY), Protocol(window), settings, blocks)
 
 
+def whole(rows: Iterable[Row]) -> list[Row]:
+    """The rows of whole blocks, without those of bins of tokens."""
+    return [row for row in rows if row.view == WHOLE]
+
+
 def pick(
     rows: Iterable[Row], estimator: str, estimand: str = "sample", draws: int | None = None
 ) -> list[Row]:
     """The rows of one estimator, by block."""
-    chosen = [row for row in rows if (row.estimand, row.estimator) == (estimand, estimator)]
+    wanted = (estimand, estimator, 0)
+    chosen = [row for row in whole(rows) if (row.estimand, row.estimator, row.group) == wanted]
     return sorted((row for row in chosen if draws in (None, row.draws)), key=lambda row: row.block)
 
 

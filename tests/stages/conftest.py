@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from snakemake.iocontainers import InputFiles, Log, OutputFiles, Params, Wildcards
+from snakemake.iocontainers import InputFiles, Log, OutputFiles, Params, ResourceList, Wildcards
 
 
 @pytest.fixture
@@ -20,6 +20,8 @@ def job(tmp_path: Path) -> Callable[..., SimpleNamespace]:
             output=OutputFiles(fromdict={name: str(tmp_path / file) for name, file in outputs.items()}),
             params=Params(fromdict=params),
             wildcards=Wildcards(fromdict=wildcards or {}),
+            resources=ResourceList(fromdict={"device": "cpu", "checkpoint_seconds": 60}),
+            threads=1,
             log=Log([str(tmp_path / "stage.log")]),
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import train_ngram
 
@@ -14,7 +15,8 @@ from ganlm.files import write_json
 from ganlm.models.ngram import NGram, Settings
 
 TEXT = b"a rose is a rose is a rose " * 40
-OUTPUTS = {"weights": "model.safetensors", "sidecar": "model.json"}
+RESULTS = {"weights": "model.safetensors", "sidecar": "model.json"}
+OUTPUTS = RESULTS | {"rates": "rates.csv"}
 
 
 @pytest.fixture
@@ -68,6 +70,12 @@ def test_the_sidecar_says_what_the_model_is(job: Callable, corpus: Path):
 
 def test_the_same_text_gives_the_same_bytes(job: Callable, corpus: Path):
     folder = train(job, corpus, order=3)
-    first = [(folder / name).read_bytes() for name in OUTPUTS.values()]
+    first = [(folder / name).read_bytes() for name in RESULTS.values()]
     train(job, corpus, order=3)
-    assert first == [(folder / name).read_bytes() for name in OUTPUTS.values()]
+    assert first == [(folder / name).read_bytes() for name in RESULTS.values()]
+
+
+def test_how_long_it_took_is_told_apart(job: Callable, corpus: Path):
+    (rate,) = pd.read_csv(train(job, corpus, order=3) / OUTPUTS["rates"]).itertuples(index=False)
+    assert rate.tokens == len(TEXT) * 9 // 10
+    assert 0 < rate.seconds < 60

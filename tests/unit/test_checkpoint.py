@@ -38,14 +38,21 @@ for number in range(1_000_000):
     checkpoint.save({"x": torch.full((300_000,), float(number))}, {"number": number})
     print(number, flush=True)
 """
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+STEP_AFTER_STEP = """
+import sys, time
+from pathlib import Path
+import torch
+from ganlm.training.checkpoint import Checkpoint
+checkpoint = Checkpoint(Path(sys.argv[1]), "key", 3600)
+with checkpoint.saving_on_sigterm():
+    for number in range(int(sys.argv[2])):
+        print(number, flush=True)
+        time.sleep(0.05)
+        if checkpoint.due():
+            checkpoint.save({"x": torch.zeros(1)}, {"number": number})
+print("writing results", flush=True)
+time.sleep(60)
+"""
 
 
 @pytest.fixture
@@ -53,9 +60,9 @@ def child():
     """Start Python programs that are gone when the test is."""
     children = []
 
-    def start(program: str, folder: Path) -> subprocess.Popen:
+    def start(program: str, *arguments: Path | str) -> subprocess.Popen:
         process = subprocess.Popen(
-            [sys.executable, "-c", program, folder],
+            [sys.executable, "-c", program, *arguments],
             env=os.environ | {"PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -243,12 +250,16 @@ def test_due_when_the_time_that_may_be_lost_is_over(tmp_path):
     assert not checkpoint.due()
 
 
-def test_nothing_is_left_after_success(tmp_path):
-    saved(tmp_path)
-    checkpoint = Checkpoint(tmp_path, KEY, 0)
-    checkpoint.delete()
-    checkpoint.delete()
-    assert list(tmp_path.iterdir()) == []
+def test_no_more_than_the_configured_time_is_ever_at_risk(tmp_path):
+    """Steps of 10 s, 35 s to lose: saved after every third, before a fourth would be too much."""
+    now, due = [0], []
+    checkpoint = Checkpoint(tmp_path, KEY, 35, clock=lambda: now[0])
+    for _ in range(9):
+        now[0] += 10
+        due.append(checkpoint.due())
+        if due[-1]:
+            checkpoint.save({}, {})
+    assert due == [False, False, True] * 3
 
 
 def test_a_save_that_fails_leaves_the_old_checkpoint(tmp_path):
@@ -280,6 +291,26 @@ def test_a_kill_at_any_time_leaves_a_whole_checkpoint(tmp_path, child):
     assert half_written, "no kill hit a write: the test shows nothing"
     with only_writer(tmp_path, 0):
         assert {path.name for path in tmp_path.iterdir()} == {"resume.safetensors", "resume.lock"}
+
+
+def test_sigterm_ends_training_after_the_step_it_is_in(tmp_path, child):
+    """Saved by nothing else: an hour may be lost. The status says that it is worth another try."""
+    process = child(STEP_AFTER_STEP, tmp_path, "1000000")
+    begun = [process.stdout.readline() for _ in range(3)]
+    process.send_signal(signal.SIGTERM)
+    printed, said = process.communicate(timeout=30)
+    assert process.returncode == os.EX_TEMPFAIL == 75
+    checkpoint = Checkpoint(tmp_path, "key", 0)
+    assert said == f"ended by SIGTERM; {checkpoint.path} is saved, the same command goes on from there\n"
+    assert checkpoint.load()[1] == {"number": int((begun + printed.split())[-1])}
+
+
+def test_sigterm_after_training_ends_at_once(tmp_path, child):
+    process = child(STEP_AFTER_STEP, tmp_path, "1")
+    assert process.stdout.readline() == "0\n"
+    assert process.stdout.readline() == "writing results\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == -signal.SIGTERM
 
 
 def test_only_one_process_may_train(tmp_path, child):

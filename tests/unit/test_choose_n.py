@@ -4,13 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from latent import Finite
 from measuring import Drawing
 
-from ganlm import choose_n
+from ganlm import choose_n, tables
 from ganlm.choose_n import Settings, pilot_windows
 from ganlm.generator import Explicit
 from ganlm.models import ngram
 from ganlm.models.ngram import NGram
+from ganlm.randomness import keyed_rng
+from ganlm.sample_size import convergence_curve, fit_law
 
 TEXT = (Path(__file__).parents[2] / "examples/training.txt").read_text()
 SYMBOLS = sorted(set(TEXT))
@@ -196,3 +199,71 @@ def test_a_model_with_impossible_tokens_has_a_plan_that_says_so():
     assert summary["plan"]["expected_bias_bits"] == -np.inf
     assert np.isfinite(summary["plan"]["text_se"])
     json.dumps(summary)
+
+
+TEXT_OF_SIX = np.random.default_rng(5).choice(6, 5000, p=[0.4, 0.2, 0.15, 0.1, 0.1, 0.05]).astype(np.uint8)
+
+
+@pytest.fixture(scope="module", params=[0.5, 3.0, 30.0], ids=["soft", "sharp", "one-hot"])
+def noisy(request):
+    """A latent model, what its pilot finds, and the kinds of noise it has at each position looked at."""
+    model = Finite.random(request.param)
+    result = choose_n.latent(model, TEXT_OF_SIX, 7, SETTINGS, (1, "model"))
+    windows, offsets = pilot_windows(TEXT_OF_SIX, 7, SETTINGS)
+    contexts = np.concatenate([np.zeros_like(windows[:, :1]), windows[:, :-1] + 1], axis=1)[:, offsets]
+    return model, result, contexts.ravel()
+
+
+def test_the_curve_of_a_latent_model_follows_the_law_of_its_softmaxes(noisy):
+    """c is the mean max_v |mean of 10 softmaxes - E_z p|, which is the less the softer they are."""
+    model, result, contexts = noisy
+    summary = choose_n.summary(result, SETTINGS, 6, 7, 5000)
+    assert summary["positions"] == len(contexts) == 448
+    assert summary["slope"] == pytest.approx(-1, abs=0.02)
+    rng, expected = np.random.default_rng(2), model.p.mean(axis=0)
+    kinds = rng.integers(len(model.p), size=(4000, 10))
+    distances = np.abs(model.p[kinds].mean(axis=1) - expected).max(axis=2).mean(axis=0)
+    assert summary["constant"] == pytest.approx(distances[contexts].mean(), rel=0.03)
+    assert summary["draws"] == pytest.approx(summary["crossing"], rel=0.25)
+    assert summary["plan"] is None
+    spread = (expected * (1 - expected)).max(axis=1)[contexts].mean()
+    assert result.largest_variance == pytest.approx(spread, rel=0.05)
+    json.dumps(summary)
+
+
+def test_one_hot_softmaxes_are_as_noisy_as_draws():
+    """The published Recurrent GAN was nearly one-hot: its c is that of sampled tokens."""
+    model = Finite.random(30.0)
+    summary = choose_n.summary(choose_n.latent(model, TEXT_OF_SIX, 7, SETTINGS, (1,)), SETTINGS, 6, 7, 5000)
+    windows, _ = pilot_windows(TEXT_OF_SIX, 7, SETTINGS)
+    contexts = np.concatenate([np.zeros_like(windows[:, :1]), windows[:, :-1] + 1], axis=1)
+    rows = model.p.mean(axis=0)[contexts.ravel()]
+    drawn = fit_law(convergence_curve(rows, 10, 3000, np.random.default_rng(1)))
+    assert summary["constant"] == pytest.approx(drawn.constant, rel=0.04)
+
+
+def test_the_running_mean_of_a_latent_model_is_that_of_its_draws():
+    """The same curve from the same noise, position by position."""
+    settings, model = replace(SETTINGS, max_draws=200, windows=8, positions=16), Finite.random(2.0)
+    found = choose_n.latent(model, TEXT_OF_SIX, 7, settings, (1, "model")).curve
+    windows, offsets = pilot_windows(TEXT_OF_SIX, 7, settings)
+    steps = []
+    for row, window in enumerate(windows):
+        noise = (keyed_rng(1, "model", walked, row, "noise") for walked in range(2))
+        kinds = np.concatenate([rng.integers(len(model.p), size=100) for rng in noise])
+        for offset in offsets:
+            p = model.p[kinds, window[offset - 1] + 1 if offset else 0]
+            means = np.cumsum(p, axis=0)[9::10] / np.arange(10, 201, 10)[:, None]
+            steps.append(np.abs(np.diff(means, axis=0, prepend=0)).max(axis=1))
+    assert 1 < len(offsets) < 7
+    np.testing.assert_allclose(found.step, np.mean(steps, axis=0), rtol=1e-9)
+
+
+def test_a_table_leaves_the_plan_of_a_latent_model_empty(found, noisy):
+    latent = choose_n.summary(noisy[1], SETTINGS, 6, 7, 5000) | {"model": "gan"}
+    for order in ([latent, found["explicit"][1]], [found["explicit"][1], latent]):
+        table = tables.choose_n([{"model": "lm"} | each for each in order], 2000).set_index("Model")
+        assert table.loc["gan", "Plan: cap"] == ""
+        assert int(table.loc["lm", "Plan: cap"]) > 0
+        assert table.columns[-1] == "Plan: text SE"
+        assert float(table.loc["gan", "c"]) == pytest.approx(latent["constant"], abs=1e-4)

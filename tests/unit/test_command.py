@@ -312,7 +312,8 @@ def test_after_misbehaviour_everybody_stops_and_finished_blocks_are_kept(start, 
         measured(generator, path, workers, cap=2)
     assert 1 + 2 <= len(path.read_text().splitlines()) <= 1 + 2 * workers
     with pytest.raises(GeneratorError, match="drew 99"):
-        generator.draw_in_windows(WINDOWS, [(0, 1, 7)], seed=1)
+        for _ in range(workers):
+            generator.draw_in_windows(WINDOWS, [(0, 1, 7)], seed=1)
 
 
 def test_a_program_that_does_not_leave_is_ended(tmp_path, start):

@@ -5,7 +5,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from ganlm.config import ConfigError, checked
+from ganlm.config import ConfigError, checked, refuse_repeated_keys
 
 ROOT = Path(__file__).parents[2]
 SCHEMA_PATH = ROOT / "workflow/schemas/config.schema.yaml"
@@ -24,6 +24,14 @@ def changed(**changes):
             block = block.setdefault(key, {})
         block[last] = value
     return config
+
+
+LSTM = {"kind": "lstm", "embedding": 8, "hidden": 8, "training": {"epochs": 1}}
+
+
+def tuned(**changes):
+    """The minimal config with a language model and a grid, of whose block some values are replaced."""
+    return changed(models__lm=LSTM, tune__t={"model": "lm", "grid": {"hidden": [8, 16]}} | changes)
 
 
 BAD = {
@@ -74,6 +82,10 @@ BAD = {
         changed(models__a__order=True),
         "models.a.order must be of type integer, not T",
     ),
+    "rate that YAML reads as text": (
+        tuned() | {"models": {"lm": LSTM | {"training": {"epochs": 1, "learning_rate": "1e-3"}}}},
+        "models.lm.training.learning_rate must be of type number, not '1e-3'; write 0.001 without quotes",
+    ),
     "unknown smoothing": (
         changed(models__a__smoothing="kn"),
         "models.a.smoothing is 'kn'; it must be one of witten-bell, kneser-ney",
@@ -95,6 +107,14 @@ BAD = {
     "file without path": (changed(corpus__source="file"), "corpus.path goes with `corpus.source: file`"),
     "path without file": (changed(corpus__path="x"), "corpus.path goes with `corpus.source: file`"),
     "empty path": (changed(corpus={"source": "file", "path": ""}), "corpus.path: '' should be non-empty"),
+    "path with braces": (
+        changed(corpus={"source": "file", "path": "a{b}"}),
+        "corpus.path: Snakemake takes the brackets of 'a{b}' for a wildcard; rename that file",
+    ),
+    "file of a generator with brackets": (
+        changed(models__b={"kind": "python", "object": "a.py:A", "files": ["<b>"]}),
+        "models.b.files: Snakemake takes the brackets of '<b>' for a wildcard; rename that file",
+    ),
     "few characters": (changed(corpus__characters=0), "corpus.characters: 0 is less than the minimum of 100"),
     "float characters": (changed(corpus__characters=2e6), "corpus.characters must be of type integer"),
     "unknown unit": (
@@ -157,6 +177,19 @@ BAD = {
         changed(choose_n__models=["b"]),
         "choose_n.models names 'b', which is not in",
     ),
+    "windows of strangers": (changed(sweep__models=["b"]), "sweep.models names 'b', which is not in"),
+    "windows without an estimate": (
+        changed(
+            models__b={"kind": "command", "command": ["x"]},
+            sweep__models=["b"],
+            evaluation__estimators=["ibs"],
+        ),
+        "sweep.models names 'b', so evaluation.estimators must have `harmonic`",
+    ),
+    "windows of counts": (
+        changed(models__b={"kind": "counts", "file": "x.csv"}, sweep__models=["b"]),
+        "sweep.models names 'b': a table of counts was made for one window",
+    ),
     "class without a name": (
         changed(models__b={"kind": "python", "object": "a.py"}),
         "models.b.object: 'a.py' does not fit; wanted: Where the class is, `path/to/file.py:ClassName`",
@@ -168,6 +201,42 @@ BAD = {
     "counts of chosen draws": (
         changed(models__b={"kind": "counts", "file": "x.csv"}, evaluation__draws="chosen"),
         "models.b has a fixed number of draws",
+    ),
+    "grid of a stranger": (tuned(model="b"), "tune.t.model is 'b', which is no model of kind lstm"),
+    "grid of counts": (tuned(model="a"), "tune.t.model is 'a', which is no model of kind lstm"),
+    "grid without a model": (changed(tune__t={"grid": {"hidden": [8]}}), "tune.t lacks the key 'model'"),
+    "unknown key of tune": (tuned(seeds=3), "tune.t has the unknown key 'seeds'; known keys: model, grid"),
+    "tune is a list": (changed(tune=[]), "tune must be of type object, not []"),
+    "tune called a path": (changed(tune={"../t": {}}), "tune: '../t' does not fit; wanted: Letters, digits"),
+    "no grid": (tuned(grid={}), "tune.t.grid: {} should be non-empty"),
+    "unknown key of a grid": (
+        tuned(grid={"hiden": [8]}),
+        "tune.t.grid has the unknown key 'hiden'; known keys: embedding, hidden, layers, dropout, epochs,",
+    ),
+    "grid of blocks": (tuned(grid={"training": [{}]}), "tune.t.grid has the unknown key 'training'"),
+    "key of a grid is a number": (tuned(grid={8: [8]}), "tune.t.grid has the key 8, which is not text"),
+    "grid without values": (tuned(grid={"hidden": []}), "tune.t.grid.hidden: [] should be non-empty"),
+    "one value is no list": (tuned(grid={"hidden": 8}), "tune.t.grid.hidden must be of type array, not 8"),
+    "same point twice": (tuned(grid={"clip": [5, 5.0]}), "tune.t.grid.clip: [5, 5.0] has non-unique elem"),
+    "point of the wrong type": (
+        tuned(grid={"hidden": [8, "16"]}),
+        "tune.t.grid.hidden.1 must be of type integer, not '16'",
+    ),
+    "impossible point": (
+        tuned(grid={"dropout": [0, 1]}),
+        "tune.t.grid.dropout.1: 1 is greater than or equal to the maximum of 1",
+    ),
+    "training of one token": (
+        tuned(grid={"window": [20, 1]}),
+        "tune.t.grid.window.1: 1 is less than the minimum of 2",
+    ),
+    "protocol instead of a training window": (
+        tuned(grid={"window": ["none"]}),
+        "tune.t.grid.window.0 must be of type integer, not 'none'",
+    ),
+    "unknown schedule in a grid": (
+        tuned(grid={"schedule": ["linear"]}),
+        "tune.t.grid.schedule.0 is 'linear'; it must be one of constant, cosine",
     ),
     "table of strangers": (changed(table1=["b"]), "table1 names 'b', which is not in models: a"),
     "table is text": (changed(table1="a"), "table1 must be of type array or null, not 'a'"),
@@ -188,6 +257,49 @@ def test_a_bad_config_gets_one_sentence_with_the_key_path(case):
     assert len(sentence) < 250
 
 
+@pytest.mark.parametrize("key", ["seed", "validate_every", "validation_tokens", "validation_window"])
+def test_points_of_a_grid_are_judged_alike(key):
+    """Another part of the text, or more looks at it, would give a point better chances than others."""
+    with pytest.raises(ConfigError) as caught:
+        checked(tuned(grid={key: [1, 2]}), SCHEMA_PATH)
+    assert str(caught.value) == (
+        f"config: tune.t.grid.{key}: points are compared, so they must share it; set it in models.lm.training"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: a\nmodels:\n  b: {kind: uniform}\n  b: {kind: uniform}\n", "line 4: the key 'b' stands"),
+        ("name: a\nname: b\n", "line 2: the key 'name' stands there twice"),
+        ("tune: [{a: 1}, {a: 1, b: 2, a: 3}]\n", "line 1: the key 'a' stands there twice"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(tmp_path, text, said):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        refuse_repeated_keys(path)
+    assert str(caught.value).startswith(f"{path}, {said}")
+
+
+@pytest.mark.parametrize("text", ["", "a: {x: 1}\nb: {x: 1}\n", "- a\n- a\n"])
+def test_equal_keys_of_different_blocks_are_fine(tmp_path, text):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    refuse_repeated_keys(path)
+
+
+def test_a_grid_may_vary_everything_else():
+    free = {
+        "embedding": [8], "hidden": [8], "layers": [1, 2], "dropout": [0, 0.25], "epochs": [1],
+        "updates": [1], "batch": [1], "window": [20, 40], "carry": [False, True], "learning_rate": [0.01],
+        "decay": [1], "decay_from": [6], "schedule": ["constant", "cosine"], "clip": [5],
+        "precision": ["float32"],
+    }  # fmt: skip
+    assert checked(tuned(grid=free), SCHEMA_PATH)["tune"]["t"]["grid"] == free
+
+
 def test_defaults_are_filled_on_every_level():
     config = checked(changed(models__u={"kind": "uniform"}), SCHEMA_PATH)
     assert config["corpus"] == {
@@ -206,6 +318,7 @@ def test_defaults_are_filled_on_every_level():
     assert config["evaluation"]["windows"] == [1000, "none"]
     assert config["evaluation"]["level"] == 0.95
     assert config["table1"] is None
+    assert config["tune"] == {}
 
 
 @pytest.mark.parametrize(

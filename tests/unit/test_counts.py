@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from measuring import task
+from measuring import task, whole
 
 from ganlm.corpus import Alphabet
 from ganlm.generator import GeneratorError, Surroundings
@@ -38,7 +38,7 @@ def test_bits_are_those_of_the_counts(table):
     """By hand: H_20 - H_k and -log2 k/20, positions in any order, blocks that are not whole left out."""
     text = lines(range(10, 19)) + lines([19], k=0) + lines(range(40, 50), k=20) + lines([5, 20, 21])
     shuffled = "".join(np.random.default_rng(1).permutation(text.splitlines(keepends=True)))
-    rows = measure(table(HEADER + "position,n,k\n" + shuffled), WANTED, None, 1)
+    rows = whole(measure(table(HEADER + "position,n,k\n" + shuffled), WANTED, None, 1))
     found = {(row.estimator, row.block): row for row in rows}
     assert set(found) == {(name, block) for name in ("plug-in", "smoothed", "harmonic") for block in (1, 4)}
     assert found["harmonic", 1].total == pytest.approx(9 * harmonic(20, 3) + harmonic(20, 0))
@@ -56,7 +56,7 @@ def test_a_last_block_that_is_shorter_counts_as_whole(table):
     rows = measure(
         table(HEADER + "position,n,k\n" + lines(range(40, 45))), task(TOKENS[:45], 10, block=10), None, 1
     )
-    assert {(row.block, row.tokens) for row in rows} == {(4, 5)}
+    assert {(row.block, row.tokens) for row in whole(rows)} == {(4, 5)}
 
 
 @pytest.mark.filterwarnings("ignore:Length of header")
@@ -72,7 +72,7 @@ def test_shards_that_the_table_does_not_reach_are_empty(table, shards):
         row
         for index in range(1, shards + 1)
         for part in tasks("model", model.strength, WANTED.text, [10], WANTED.settings, (index, shards))
-        for row in measure(model, part, None, 1)
+        for row in whole(measure(model, part, None, 1))
     ]
     assert [row.block for row in rows] == [1, 1, 1]
 

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -11,14 +10,6 @@ VOCABULARY = 27
 LENGTH = 20
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20)
 FILTERS = (100, 200, 200, 200, 200, 100, 100, 100, 100, 100, 160, 160)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class Published(nn.Module):

@@ -30,6 +30,7 @@ def task(tokens, window, block=10, blocks=None):
         pseudocount=0.5,
         mixture=0.0,
         characters=None,
+        explicit_characters=None,
         seed=1,
     )
     blocks = range(len(Grid(len(tokens), block))) if blocks is None else blocks

@@ -99,6 +99,7 @@ def test_kept_epochs_are_instances_of_their_own():
     assert set(found.instances) == {
         *ROWS,
         *(name for names in found.epochs.values() for name in names.values()),
+        *(f"{name}-last" for name in ("lm", "gan-published", "gan-long", "gan-plain")),
     }
     assert found.instances["gan-long-e5"] == found.models["gan-long"] | {"epoch": 5}
     assert "epoch" not in found.instances["gan-long"]
@@ -127,6 +128,8 @@ def test_epochs_differ_in_what_their_evaluation_depends_on():
         ("gan-plain", ["models/gan-plain/model.safetensors", "models/gan-plain/model.json"]),
         ("gan-plain-e1", ["models/gan-plain/kept.safetensors", "models/gan-plain/model.json"]),
         ("gan-plain-e10", ["models/gan-plain/kept.safetensors", "models/gan-plain/model.json"]),
+        ("lm-last", ["models/lm/last.safetensors", "models/lm/model.json"]),
+        ("gan-plain-last", ["models/gan-plain/last.safetensors", "models/gan-plain/model.json"]),
         ("own", ["a/b.py", "weights"]),
         ("program", [__file__, "data"]),
         ("table", ["counts.csv"]),
@@ -205,6 +208,20 @@ def test_lists_name_rows_not_models():
     assert Experiment(checked(config() | {"table1": rows}, SCHEMA)).table1 == rows
 
 
+def test_a_point_is_its_model_with_the_keys_of_the_grid():
+    """`window` in a grid is that of training: the block's own is a protocol, which training does not know."""
+    grid = {"hidden": [16, 32], "dropout": [0.5], "window": [20, 40]}
+    found = Experiment(checked(config() | {"tune": {"sizes": {"model": "lm", "grid": grid}}}, SCHEMA))
+    assert list(found.grids["sizes"]) == [
+        f"dropout-0.5-hidden-{hidden}-window-{window}" for hidden in (16, 32) for window in (20, 40)
+    ]
+    base = found.hyper_parameters("lm")
+    training = base["training"] | {"window": 40}
+    point = found.point("sizes", "dropout-0.5-hidden-32-window-40")
+    assert point == base | {"hidden": 32, "dropout": 0.5, "training": training}
+    assert set(found.instances) == set(experiment().instances)
+
+
 BAD = {
     "wrong key": (
         {"arms__plain": {"shufle": True}},
@@ -272,7 +289,7 @@ def test_a_bad_arm_gets_one_sentence(case):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["gan-plain", "gan-plain-e10"])
+@pytest.mark.parametrize("name", ["gan-plain", "gan-plain-e10", "gan-plain-last"])
 def test_no_model_may_be_called_as_an_arm(name):
     clash = config()
     clash["models"][name] = {"kind": "uniform"}
@@ -281,3 +298,124 @@ def test_no_model_may_be_called_as_an_arm(name):
     assert str(caught.value) == (
         f"config: models.gan.arms.plain makes {name!r}, another model's name: rename one of them"
     )
+
+
+def test_no_model_may_be_called_as_the_end_of_another():
+    clash = config()
+    clash["models"]["lm-last"] = {"kind": "uniform"}
+    with pytest.raises(ConfigError, match=r"models\.lm makes 'lm-last', another model's name"):
+        checked(clash, SCHEMA)
+
+
+def curriculum(**changes) -> dict:
+    """A config with a Recurrent GAN whose training has keys replaced."""
+    training = {"lengths": [1, 2, 4], "iterations": 5} | changes
+    block = {"kind": "recurrent_gan", "hidden": 16, "window": 7, "training": training}
+    return CONFIG | {"models": CONFIG["models"] | {"rgan": block}}
+
+
+def test_every_stage_of_a_curriculum_is_an_instance():
+    found = Experiment(checked(curriculum(), SCHEMA))
+    assert found.epochs["rgan"] == {1: "rgan-e1", 2: "rgan-e2", 4: "rgan-e4"}
+    assert found.models["rgan"]["training"]["keep"] == [1, 2, 4]
+    assert found.instances["rgan-e4"] == found.models["rgan"] | {"epoch": 4}
+    assert found.files("rgan-e4", "m") == ["m/rgan/kept.safetensors", "m/rgan/model.json"]
+    assert found.files("rgan", "m") == ["m/rgan/model.safetensors", "m/rgan/model.json"]
+    some = Experiment(checked(curriculum(keep=[4]), SCHEMA))
+    assert some.epochs["rgan"] == {4: "rgan-e4"}
+
+
+def test_a_curriculum_starts_from_no_language_model():
+    found = Experiment(checked(curriculum(), SCHEMA))
+    assert set(found.arms) == {"gan-published", "gan-long", "gan-plain"}
+    assert not any(name.startswith("rgan") for name in found.adversarial_instances)
+    alone = {"models": {"rgan": curriculum()["models"]["rgan"]}}
+    assert Experiment(checked(CONFIG | alone, SCHEMA)).arms == {}
+
+
+def test_a_latent_generator_is_measured_as_one_under_its_own_protocol():
+    found = Experiment(checked(curriculum(), SCHEMA))
+    assert not found.is_explicit("rgan-e1")
+    assert found.windows("rgan") == found.windows("rgan-e1") == [7]
+    assert found.sources("rgan-e2") == ["ganlm/models/recurrent_gan.py", "ganlm/measure_latent.py"]
+
+
+def test_how_a_model_writes_concerns_its_samples_only():
+    plain, refed = curriculum(), deepcopy(curriculum())
+    refed["models"]["rgan"]["refeed"] = True
+    one, other = (Experiment(checked(config, SCHEMA)) for config in (plain, refed))
+    assert one.hyper_parameters("rgan") == other.hyper_parameters("rgan")
+    assert one.writing_parameters("rgan") != other.writing_parameters("rgan")
+    assert one.hyper_parameters("rgan")["training"]["iterations"] == 5
+
+
+BAD_CURRICULA = {
+    "no such length": ({"keep": [1, 3]}, "models.rgan.training keeps 3, none of its lengths [1, 2, 4]"),
+    "no length": ({"lengths": []}, "models.rgan.training.lengths: [] should be non-empty"),
+    "a length twice": ({"lengths": [1, 1]}, "models.rgan.training.lengths: [1, 1] has non-unique elements"),
+    "nothing to read": ({"lengths": [0]}, "models.rgan.training.lengths.0: 0 is less than the minimum of 1"),
+    "one beta": ({"betas": [0.5]}, "models.rgan.training.betas: [0.5] is too short"),
+    "wrong key": ({"epochs": 3}, "models.rgan.training has the unknown key 'epochs'; known keys: lengths"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CURRICULA)
+def test_a_bad_curriculum_gets_one_sentence(case):
+    changes, sentence = BAD_CURRICULA[case]
+    with pytest.raises(ConfigError) as caught:
+        checked(curriculum(**changes), SCHEMA)
+    assert str(caught.value).startswith(f"config: {sentence}")
+    assert "\n" not in str(caught.value)
+
+
+def test_no_model_may_be_called_as_a_stage():
+    clash = deepcopy(curriculum())
+    clash["models"]["rgan-e2"] = {"kind": "uniform"}
+    with pytest.raises(ConfigError) as caught:
+        checked(clash, SCHEMA)
+    assert (
+        str(caught.value) == "config: models.rgan makes 'rgan-e2', another model's name: rename one of them"
+    )
+    clash["models"]["rgan-e1"] = clash["models"].pop("rgan-e2")
+    clash["models"]["rgan"]["training"]["keep"] = [2]
+    assert "rgan-e1" in Experiment(checked(clash, SCHEMA)).models
+
+
+def test_an_arm_may_not_be_called_as_a_stage():
+    clash = deepcopy(curriculum())
+    clash["models"]["gan-plain"] = clash["models"].pop("rgan")
+    clash["models"]["gan"]["arms"] = {"plain-e4": {}}
+    with pytest.raises(ConfigError) as caught:
+        checked(clash, SCHEMA)
+    assert str(caught.value).startswith(
+        "config: models.gan.arms.plain-e4 makes 'gan-plain-e4', another model"
+    )
+
+
+def test_a_latent_generator_needs_windows():
+    endless = deepcopy(curriculum())
+    endless["models"]["rgan"]["window"] = "none"
+    with pytest.raises(ConfigError, match=r"models\.rgan\.window must be a number"):
+        checked(endless, SCHEMA)
+
+
+def test_models_of_a_protocol_are_those_that_are_measured_under_it():
+    known = ["uniform", "lm", "gan-published", "gan-long", "gan-plain"]
+    found = Experiment(checked(config(), SCHEMA)).protocols
+    assert found == {
+        "window-100": [*known, "program", "table"],
+        "window-7": [*known, "own"],
+        "carried": known,
+    }
+
+
+@pytest.mark.parametrize(
+    ("corpus", "alike"),
+    [
+        ({"source": "bundled"}, True),
+        ({"source": "text8"}, True),
+        ({"source": "bundled", "unit": "word"}, False),
+    ],
+)
+def test_published_bits_are_per_character_of_text8(corpus: dict, alike: bool):
+    assert Experiment(checked(config() | {"corpus": corpus}, SCHEMA)).is_text8 == alike

@@ -243,7 +243,13 @@ class TestCoverage:
         return {(source.name, tokens): source for source, tokens, _ in coverage.cases(hard=True)}
 
     @pytest.mark.parametrize(
-        ("name", "tokens"), [("markov", 100_000), ("topics-5000", 100_000), ("topics-20000", 10**6)]
+        ("name", "tokens"),
+        [
+            ("markov", 100_000),
+            ("topics-5000", 100_000),
+            ("topics-20000", 10**6),
+            ("shared-draws-200", 100_000),
+        ],
     )
     def test_interval_contains_the_truth(self, coverage, name, tokens):
         source = self.cases(coverage)[name, tokens]

@@ -1,5 +1,6 @@
 """Log files as a user finds them: after success, after a crash, and under Snakemake."""
 
+import errno
 import logging
 import os
 import re
@@ -65,6 +66,24 @@ def test_the_loggers_of_the_process_are_left_as_found(tmp_path):
         (RuntimeError("shapes differ: 100 %s"), "RuntimeError: shapes differ: 100 %s"),
         (AssertionError(), "AssertionError"),
         (ValueError(), "ValueError"),
+        (
+            MemoryError(),
+            "out of memory (MemoryError): start fewer stages at once (--cores), or a smaller model",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "a.npy"),
+            "the disk is full ([Errno 28] No space left on device: 'a.npy'): make room and give the same "
+            "command again",
+        ),
+        (
+            RuntimeError("Error while serializing: No space left on device (os error 28)"),
+            "the disk is full (Error while serializing: No space left on device (os error 28)): make room "
+            "and give the same command again",
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "text"),
+            "text is closed to this user (Permission denied): check its permissions",
+        ),
     ],
 )
 def test_a_failure_ends_with_one_sentence(tmp_path, capsys, error, sentence):
@@ -78,6 +97,19 @@ def test_a_failure_ends_with_one_sentence(tmp_path, capsys, error, sentence):
     assert last.endswith(f" ERROR {sentence}")
     assert LINE.fullmatch(last)
     assert capsys.readouterr().err.splitlines()[1:] == [last]
+
+
+def test_a_log_that_was_removed_goes_on(tmp_path):
+    """Snakemake removes a log before it starts a stage, also one that an older process still writes to."""
+    log = tmp_path / "stage.log"
+    with stage_log(log, "train"):
+        log.unlink()
+        logging.info("still here")
+        with log.open("a") as second:
+            second.write("refused\n")
+        logging.info("and here")
+    lines = [line.partition(" INFO ")[2] for line in log.read_text().splitlines()]
+    assert lines[:3] == ["still here", "", "and here"]
 
 
 def test_an_interrupted_stage_says_so(tmp_path):

@@ -18,14 +18,6 @@ RNG = np.random.default_rng(5)
 TOKENS = RNG.integers(VOCABULARY, size=(4, 300))
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def network(vocabulary=VOCABULARY, seed=1, **changes) -> LanguageModel:
     torch.manual_seed(seed)
     return LanguageModel(vocabulary, Architecture(**SMALL | changes))
@@ -323,7 +315,7 @@ def half_a_file(path):
 def test_other_files_are_refused_in_one_sentence_and_not_executed(write, tmp_path):
     path = tmp_path / "model.safetensors"
     write(path)
-    with pytest.raises(ValueError, match="holds no weights of an LSTM of these sizes") as caught:
+    with pytest.raises(ValueError, match="holds no weights of a model of these sizes") as caught:
         loaded(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -44,6 +44,14 @@ def test_exact_bits_are_those_of_the_predictions(model, window):
     assert {(row.draws, row.variance, row.drawn, row.never_hit) for row in rows} == {(0, 0.0, 0.0, 0)}
 
 
+@pytest.mark.parametrize(("name", "cap"), [("ibs", 30), ("rb-ibs", 500)])
+def test_the_expectation_until_a_hit_is_that_of_the_capped_series(name, cap):
+    """Σ_{j<M} q^j / j nats; rb-ibs goes on for ten times its draws."""
+    expected = [sum((1 - p) ** j / j for j in range(1, cap)) / np.log(2) for p in gold(7)]
+    rows = pick(measure(TRIGRAM, task(TEST, 7, draws=50, cap=30), None, 1), f"expected-{name}")
+    np.testing.assert_allclose([row.total for row in rows], blockwise(np.array(expected)), atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["plug-in", "harmonic"])
 @pytest.mark.parametrize("window", [7, None])
 def test_the_expectation_is_the_sum_over_all_counts(name, window):
@@ -108,6 +116,21 @@ def test_shards_change_no_digit(window, block, shards):
     whole, parts = (measured(window, count, **changes) for count in (1, shards))
     assert len(whole) > 70
     assert sorted(whole) == sorted(parts)
+
+
+@pytest.mark.parametrize("window", [1, 7, 60])
+@pytest.mark.parametrize("characters", [10, 50])
+def test_a_subset_of_blocks_is_a_subset_of_the_rows(window, characters):
+    """And it holds the blocks on which generators without known probabilities are measured."""
+    changes = {"block": 10, "draws_grid": (10,), "characters": 40}
+    whole = measured(window, 1, **changes)
+    subset = measured(window, 1, explicit_characters=characters, **changes)
+    blocks = {row.block for row in subset}
+    assert characters // 10 <= len(blocks) <= characters // 10 + 4 < len({row.block for row in whole})
+    assert sorted(row for row in whole if row.block in blocks) == sorted(subset)
+    text, settings = task(TEST, window, **changes).text, task(TEST, window, **changes).settings
+    (sampled,) = tasks("model", "sampled", text, [window], settings, (1, 1))
+    assert set(sampled.blocks) <= blocks
 
 
 @pytest.mark.parametrize("piece", [1, 30, 60])

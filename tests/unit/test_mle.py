@@ -15,7 +15,8 @@ from safetensors import safe_open
 
 from ganlm.models.lstm import Architecture, LanguageModel, Lstm
 from ganlm.training.checkpoint import Checkpoint, CheckpointError
-from ganlm.training.mle import DivergenceError, Outcome, Settings, epoch_windows, train, validate
+from ganlm.training.divergence import DivergenceError
+from ganlm.training.mle import Outcome, Settings, epoch_windows, train, validate
 
 SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 CPU = torch.device("cpu")
@@ -72,14 +73,6 @@ def text(length: int, seed: int) -> np.ndarray:
 
 
 TRAIN, VALID = text(20_000, 1), text(1_000, 2)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def network(dropout: float = 0.25) -> LanguageModel:
@@ -238,6 +231,14 @@ def test_the_gradient_is_clipped_and_its_norm_recorded(tmp_path):
     assert free.history[-1]["loss"] < clipped.history[-1]["loss"]
     assert abs(clipped.history[0]["validation_bpc"] - clipped.history[-1]["validation_bpc"]) < 1e-3
     assert all(record["gradient_norm"] > 0.01 for record in clipped.history), "before the clip"
+    assert all(record["largest_gradient_norm"] > record["gradient_norm"] for record in free.history)
+
+
+def test_the_size_of_the_recurrent_weights_is_recorded(tmp_path):
+    model, outcome = trained(tmp_path, SETTINGS, key="size")
+    weights = model.lstm.weight_hh_l0.detach().numpy()
+    assert outcome.history[-1]["recurrent_weight_rms"] == pytest.approx(np.sqrt((weights**2).mean()))
+    assert outcome.history[0]["recurrent_weight_rms"] != outcome.history[-1]["recurrent_weight_rms"]
 
 
 def test_validation_is_the_bits_of_windows_from_the_start_without_dropout():
@@ -386,28 +387,54 @@ class Poisoned(LanguageModel):
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
 @pytest.mark.parametrize("healthy", [3 * 5, 3 * 5 + 2, 4 * 5 - 1])
-def test_divergence_stops_with_a_sentence_and_the_best_weights(where, healthy, tmp_path):
-    """Anywhere in epoch 4, its last update included; no checkpoint was due by time."""
-    checkpoint = Checkpoint(tmp_path, "key", math.inf)
-    with pytest.raises(DivergenceError) as caught:
-        train(Poisoned(healthy, where), TRAIN, VALID, SETTINGS, CPU, checkpoint)
-    message = str(caught.value)
+def test_divergence_ends_training_with_what_was_good(where, healthy, tmp_path, caplog):
+    """Anywhere in epoch 4, its last update included: best and last weights are of the epochs before."""
+    model, three = Poisoned(healthy, where), Poisoned(10**9, where)
+    (tmp_path / "three").mkdir()
+    outcome = train(model, TRAIN, VALID, SETTINGS, CPU, Checkpoint(tmp_path, "key", 0))
+    expected = train(
+        three, TRAIN, VALID, replace(SETTINGS, epochs=3), CPU, Checkpoint(tmp_path / "three", "key", 0)
+    )
+    assert outcome.diverged_in == 4
+    assert outcome.history == expected.history
+    assert same(outcome.best, expected.best)
+    assert same(model.state_dict(), three.state_dict())
+    (message,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert message.startswith("training diverged in epoch 4: the loss is ")
     assert "nan" in message or "inf" in message
-    assert "in epoch 4: lower the learning rate or use float32" in message
-    assert message.endswith(f"{checkpoint.path} keeps epoch 3")
-    tensors, progress = checkpoint.load()
-    assert all(tensor.isfinite().all() for tensor in tensors.values())
-    model = network(dropout=0)
-    model.load_state_dict({k.removeprefix("best/"): v for k, v in tensors.items() if k.startswith("best/")})
-    assert validate(model, VALID, SETTINGS, CPU) == progress["best_bpc"]
+    assert message.endswith(f"; the best weights, of epoch {outcome.best_epoch}, are kept")
 
-    healed = Poisoned(10**9, where)
-    outcome = train(healed, TRAIN, VALID, SETTINGS, CPU, checkpoint)
-    assert len(outcome.history) == SETTINGS.epochs
-    assert healed.healthy == 10**9 - 3 * 5, "epochs 4 to 6 only"
+
+class Forgetful(LanguageModel):
+    """A network that, from a given forward pass in training on, is sure of a token that never comes."""
+
+    def __init__(self, healthy: int) -> None:
+        torch.manual_seed(1)
+        super().__init__(VOCABULARY + 1, Architecture(4, 8, 1, 0.0))
+        self.healthy = healthy
+
+    def forward(self, tokens, state=None):
+        logits, state = super().forward(tokens, state)
+        self.healthy -= self.training
+        sure = torch.zeros(VOCABULARY + 1)
+        sure[-1] = 20.0 if self.healthy < 0 else -20.0
+        return logits + sure, state
+
+
+def test_a_network_that_falls_behind_guessing_has_diverged(tmp_path, caplog):
+    """Finite all the time, yet nothing that more training would mend."""
+    outcome = train(Forgetful(3 * 5), TRAIN, VALID, SETTINGS, CPU, Checkpoint(tmp_path, "key", math.inf))
+    assert (outcome.diverged_in, outcome.best_epoch, len(outcome.history)) == (4, 3, 3)
+    assert "guessing costs 2.81" in caplog.text
+
+
+def test_a_bad_start_is_no_divergence(tmp_path):
+    """Worse than guessing from the first update on: there was nothing to lose."""
+    outcome = train(Forgetful(0), TRAIN, VALID, SETTINGS, CPU, Checkpoint(tmp_path, "key", math.inf))
+    assert all(record["loss"] > math.log2(VOCABULARY + 1) for record in outcome.history)
 
 
 def test_divergence_before_anything_was_validated_says_so(tmp_path):
-    with pytest.raises(DivergenceError, match=r"in epoch 1: .*; nothing is kept$"):
+    with pytest.raises(DivergenceError, match=r"in epoch 1: .*; nothing was validated before: lower"):
         train(Poisoned(2, "loss"), TRAIN, VALID, SETTINGS, CPU, Checkpoint(tmp_path, "key", 0))
     assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from measuring import task
 
+from ganlm.files import spent
 from ganlm.measurement import Row
 from ganlm.resume import Journal
 
@@ -150,6 +151,15 @@ def test_a_line_that_was_cut_short_is_ignored(tmp_path, cut):
     assert not third.calls
 
 
+def test_two_processes_that_add_the_same_blocks_do_no_harm(tmp_path):
+    """A process that outlived its job, and the one that was started in its place."""
+    path = tmp_path / "journal"
+    orphan, successor = Journal(path, "key"), Journal(path, "key")
+    expected = successor.run(Meter(), WANTED, 1)
+    orphan.run(Meter(), WANTED, 1)
+    assert comparable(Journal(path, "key").run(Meter(), WANTED, 1)) == comparable(expected)
+
+
 @pytest.mark.parametrize("content", [b"", b'"key"', b'"ke', b"\n", b"not json\n", b"\x00" * 20, b"\xff\n"])
 def test_a_file_that_is_no_journal_is_started_over(tmp_path, content):
     path = tmp_path / "journal"
@@ -165,9 +175,48 @@ def test_numbers_survive_to_the_last_digit(tmp_path):
     assert comparable(Journal(path, "key").run(Meter(), WANTED, 1)) == comparable(rows)
 
 
-def test_success_leaves_no_file(tmp_path):
-    journal = Journal(tmp_path / "folder" / "a.1-of-2.resume", "key")
+def test_a_journal_makes_its_folder_and_is_spent_once_its_result_is_there(tmp_path):
+    path = tmp_path / "folder" / "a.1-of-2.resume"
+    journal = Journal(path, "key")
     journal.run(Meter(), WANTED, 2)
-    assert json.loads(next((tmp_path / "folder").iterdir()).read_text().splitlines()[0]) == "key"
-    journal.delete()
-    assert list((tmp_path / "folder").iterdir()) == []
+    journal.array("x", lambda: np.ones(1))
+    assert json.loads(path.read_text().splitlines()[0]) == "key"
+    assert list(spent(tmp_path)) == []
+    path.with_name("a.1-of-2.csv").touch()
+    assert {found.name for found in spent(tmp_path)} == {"a.1-of-2.resume", "a.1-of-2.resume.x.npy"}
+
+
+def test_an_array_is_made_once(tmp_path):
+    path, made = tmp_path / "journal", []
+
+    def make():
+        made.append(1)
+        return np.arange(5)
+
+    for _ in range(3):
+        np.testing.assert_array_equal(Journal(path, "key").array("a", make), np.arange(5))
+    assert len(made) == 1
+    np.testing.assert_array_equal(Journal(path, "key").array("b", lambda: np.ones(2)), np.ones(2))
+    np.testing.assert_array_equal(Journal(path, "other").array("a", lambda: np.zeros(3)), np.zeros(3))
+
+
+def test_an_array_that_was_not_finished_is_made_again(tmp_path):
+    journal = Journal(tmp_path / "journal", "key")
+
+    def fail():
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        journal.array("a", fail)
+    (tmp_path / ".journal.a.npy.1.part").write_bytes(b"cut sho")
+    np.testing.assert_array_equal(journal.array("a", lambda: np.ones(2)), np.ones(2))
+    assert {path.name for path in spent(tmp_path)} == {".journal.a.npy.1.part"}
+
+
+def test_arrays_of_another_journal_are_left_alone(tmp_path):
+    """Shard 1 of 10 must not delete what shard 1 of 1 keeps, nor an array what belongs to nobody."""
+    first, second = (Journal(tmp_path / name, "key") for name in ("a.1-of-1.resume", "a.1-of-10.resume"))
+    first.array("x", lambda: np.ones(1))
+    second.array("x", lambda: np.ones(1))
+    Journal(tmp_path / "a.1-of-1.resume", "other")
+    assert sorted(path.name for path in tmp_path.glob("*.npy")) == ["a.1-of-10.resume.x.npy"]

@@ -1,5 +1,5 @@
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -14,14 +14,6 @@ from ganlm.training.rollout import completions, draw, rewards, sample
 VOCABULARY = 3
 LENGTH = 4
 ALL = torch.tensor(list(itertools.product(range(VOCABULARY), repeat=LENGTH)))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class Opinion:
@@ -191,12 +183,16 @@ def test_the_last_column_scores_the_sequence_itself():
     torch.testing.assert_close(found[:, -1], discriminator.real(samples).detach())
 
 
-def test_scoring_in_pieces_changes_nothing(monkeypatch):
-    samples = tokens(5, 6, 9)
+@pytest.mark.parametrize("at_once", [7, 15, 31])
+def test_pieces_change_nothing(at_once, monkeypatch):
+    """Of 5 sequences with 15 completions each: fewer rows than a sequence needs, one, two."""
+    policy, samples = deterministic(9, 1), tokens(5, 6, 9)
     opinion = Opinion(lambda sequences: (sequences * torch.arange(1, 7)).sum(dim=1) / 200)
-    whole = rewards(generator(9), opinion, samples, 3, clocks())
-    monkeypatch.setattr(rollout, "SCORED_AT_ONCE", 7)
-    assert torch.equal(rewards(generator(9), opinion, samples, 3, clocks()), whole)
+    whole = rewards(policy, opinion, samples, 3, clocks())
+    drawn = sample(policy, 50, 6, clocks())
+    monkeypatch.setitem(rollout.ROWS_AT_ONCE, "cpu", at_once)
+    torch.testing.assert_close(rewards(policy, opinion, samples, 3, clocks()), whole)
+    assert torch.equal(sample(policy, 50, 6, clocks()), drawn)
 
 
 def test_rewards_carry_no_gradient():

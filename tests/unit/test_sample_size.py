@@ -18,6 +18,7 @@ from ganlm.sample_size import (
     first_below,
     fit_law,
     hoeffding_draws,
+    hoeffding_gamma,
     multinomial_increments,
     normal_draws,
     weissman_draws,
@@ -185,3 +186,15 @@ def test_single_precision_rows_are_accepted():
 def test_bad_input_gets_one_clear_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("alphabet", [1, 27, 50_000])
+def test_the_accuracy_of_n_draws_is_the_one_that_asks_for_them(alphabet):
+    for draws in (10, 2000, 4_297_000):
+        gamma = hoeffding_gamma(draws, EPSILON, alphabet)
+        assert hoeffding_draws(gamma * (1 + 1e-9), EPSILON, alphabet) == draws
+        assert hoeffding_draws(gamma * (1 - 1e-9), EPSILON, alphabet) == draws + 1
+
+
+def test_2000_draws_guarantee_a_twentieth():
+    assert hoeffding_gamma(2000, EPSILON, 27) == pytest.approx(0.0464, abs=5e-5)

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,16 +10,18 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from snakemake.iocontainers import InputFiles, Log, OutputFiles, Params
+from snakemake.iocontainers import InputFiles, Log, OutputFiles, Params, ResourceList
+from stopping import StopError, Stopping, run
 from torch import Tensor, nn
 
 from ganlm.corpus import Alphabet, CorpusSettings, load_tokens, split_corpus
-from ganlm.files import read_json, write_json
+from ganlm.files import read_json, spent, write_json
 from ganlm.generator import Surroundings
 from ganlm.models import seqgan
 from ganlm.models.lstm import START, Architecture, LanguageModel, save
 from ganlm.training.checkpoint import Checkpoint, collect
-from ganlm.training.mle import DivergenceError, validate
+from ganlm.training.divergence import DivergenceError
+from ganlm.training.mle import validate
 from ganlm.training.rollout import rewards, sample
 from ganlm.training.seqgan import Players, Settings, Trainer
 
@@ -40,6 +41,9 @@ SETTINGS = Settings(
     discriminator_rate=1e-3,
     clip=5,
     penalty=0.2,
+    discriminator_embedding=64,
+    discriminator_dropout=0.25,
+    held_out=8,
     shuffle=True,
     rollout_lag=0.8,
     sampling_dropout=False,
@@ -54,14 +58,6 @@ SETTINGS = Settings(
 )
 PUBLISHED = {"shuffle": False, "rollout_lag": 0, "sampling_dropout": True, "loss": "sum"}
 TEXT = np.random.default_rng(1).integers(VOCABULARY, size=300).astype(np.uint8)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def language_model(seed: int = 1, favourite: int | None = None) -> LanguageModel:
@@ -353,12 +349,6 @@ def test_the_discriminator_has_dropout_in_updates_only():
     assert set(modes) == {False}
 
 
-def run(folder: Path, it: Trainer, seconds: float = math.inf) -> Trainer:
-    folder.mkdir(exist_ok=True)
-    it.run(Checkpoint(folder, "key", seconds))
-    return it
-
-
 def test_rounds_before_then_one_policy_step_and_its_rounds_per_epoch(tmp_path):
     history = run(tmp_path, trainer()).players.history
     kinds = ["policy" if "policy_loss" in record else "discriminator" for record in history]
@@ -396,23 +386,6 @@ def test_epoch_ten_is_not_mistaken_for_epoch_one():
     torch.testing.assert_close(difference, torch.ones(VOCABULARY))
 
 
-class StopError(Exception):
-    pass
-
-
-class Stopping(Checkpoint):
-    """Ends the run right after it has saved a step."""
-
-    def __init__(self, folder: Path, stop_after: int) -> None:
-        super().__init__(folder, "key", 0)
-        self._stop_after = stop_after
-
-    def save(self, tensors: dict[str, Tensor], progress: dict) -> None:
-        super().save(tensors, progress)
-        if progress["step"] == self._stop_after:
-            raise StopError
-
-
 @pytest.mark.parametrize("changes", [{}, PUBLISHED | {"precision": "bfloat16"}])
 def test_stopped_anywhere_training_goes_on_bit_by_bit(changes, tmp_path):
     """Both players, the roll-out policy, both optimizers, the kept epochs and the record."""
@@ -446,18 +419,18 @@ def replace_seed(it: Trainer, seed: int) -> Trainer:
 
 
 @pytest.mark.parametrize(
-    ("sick", "field", "epoch"),
-    [("generator", "policy_loss", 1), ("discriminator", "discriminator_loss", 0)],
+    ("sick", "field", "where"),
+    [("generator", "policy_loss", (2, 1)), ("discriminator", "discriminator_loss", (0, 0))],
 )
-def test_divergence_stops_with_a_sentence(sick, field, epoch, tmp_path):
+def test_divergence_stops_with_a_sentence(sick, field, where, tmp_path):
     it = trainer()
     with torch.no_grad():
         getattr(it.players, sick).output.bias.fill_(torch.nan)
     with pytest.raises(DivergenceError) as caught:
         run(tmp_path, it)
     assert str(caught.value) == (
-        f"{field} became nan in epoch {epoch} of adversarial training: lower the learning rates or use "
-        "float32; nothing is kept"
+        f"{field} became nan in step {where[0]} of adversarial_train, epoch {where[1]}: lower the learning "
+        "rates or use float32; nothing is kept"
     )
 
 
@@ -466,9 +439,9 @@ def test_divergence_names_the_last_good_checkpoint(tmp_path):
         trainer().run(Stopping(tmp_path, 3))
     it = trainer(discriminator_rate=1e38)
     checkpoint = Checkpoint(tmp_path, "key", math.inf)
-    with pytest.raises(DivergenceError, match="in epoch 1 of adv") as caught:
+    with pytest.raises(DivergenceError, match="in step 3 of adversarial_train, epoch 1: ") as caught:
         it.run(checkpoint)
-    assert str(caught.value).endswith(f"{checkpoint.path} keeps step 3")
+    assert str(caught.value).endswith(f"{checkpoint.path} keeps 3 steps")
     tensors, progress = checkpoint.load()
     assert progress["step"] == 3
     assert all(tensor.isfinite().all() for tensor in tensors.values())
@@ -505,6 +478,7 @@ class Stage:
         names = {"best": "model", "last": "last", "kept": "kept"}
         outputs = {key: str(results / f"{name}.safetensors") for key, name in names.items()}
         outputs |= {"sidecar": str(results / "model.json"), "history": str(results / history)}
+        outputs["rates"] = str(self.folder / "rates.csv")
         adversarial_train.main(
             SimpleNamespace(
                 input=InputFiles(fromdict=inputs),
@@ -513,7 +487,7 @@ class Stage:
                 wildcards=SimpleNamespace(model="rose"),
                 log=Log([str(self.folder / "stage.log")]),
                 threads=1,
-                resources=SimpleNamespace(checkpoint_seconds=0),
+                resources=ResourceList(fromdict={"checkpoint_seconds": 0, "device": "cpu"}),
             )
         )
         return results
@@ -540,7 +514,14 @@ def test_the_stage_writes_best_last_and_kept_generators(tmp_path):
     assert not any(same(last, weights) for weights in of_epoch.values()), "epoch 3 is the last"
     history = pd.read_csv(results / "history.csv")
     assert history["epoch"].tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
-    assert not (results / "resume.safetensors").exists()
+    validated = history.dropna(subset="validation_bpc").set_index("epoch")["validation_bpc"]
+    assert validated.index.tolist() == [1, 2, 3]
+    assert {str(epoch): validated[epoch] for epoch in (2, 1)} == sidecar["validation_bpc"]
+    rates = pd.read_csv(tmp_path / "rates.csv")
+    assert rates["epoch"].tolist() == history["epoch"].tolist()
+    read = 2 * 2 * 8 * 3
+    assert rates["tokens"].tolist() == [read, read, *[4 * 3, read, read] * 3], "passes x classes x sequences"
+    assert set(spent(tmp_path)) == {results / "resume.safetensors"}
 
 
 def test_a_checkpoint_from_another_start_is_not_resumed(tmp_path):

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from ganlm.intervals import Blocks, interval
 from ganlm.measurement import Row
 from ganlm.summary import differences, estimator_errors, gaps, summarise
 
@@ -54,6 +55,23 @@ def test_drawing_noise_that_is_not_known_is_not_stated():
     assert result["text_se"] == result["standard_error"]
 
 
+def test_draws_that_blocks_share_are_in_the_error_once():
+    """What each group added to each block, in any order of rows."""
+    totals, added = 200 + RNG.normal(0, 10, 60), RNG.normal(0, 2, (60, 8))
+    groups = [frame(added[:, group], estimator="harmonic", group=group + 1) for group in range(8)]
+    rows = pd.concat([frame(totals, estimator="harmonic", drawn=500.0, never_hit=3), *groups])
+    (result,) = summarise(rows.sample(frac=1, random_state=2), 0.95)
+    expected = interval(Blocks(totals, np.full(60, 100), mc_variance=None, shared=(added,)))
+    assert result["mean"] == pytest.approx(totals.mean() / 100)
+    assert result["standard_error"] == pytest.approx(expected.standard_error)
+    assert result["monte_carlo_se"] == pytest.approx(expected.monte_carlo_se)
+    assert (result["tokens"], result["draws_per_token"], result["never_hit_share"]) == (6000, 5.0, 0.03)
+    base = frame(totals, estimator="exact")
+    (difference,) = differences({"ours": rows, "base": base}, "base", 0.95).to_dict("records")
+    assert (difference["mean"], difference["tokens"], difference["never_hit"]) == (0, 6000, 180)
+    assert difference["high"] == pytest.approx(stats.t.ppf(0.975, 7) * expected.monte_carlo_se)
+
+
 def test_differences_are_paired_on_common_blocks():
     """What the text does to both cancels: ±5 bits per block, but a difference of 10 ± 1."""
     hard = RNG.normal(0, 500, 30)
@@ -96,6 +114,10 @@ def test_the_most_exact_estimate_of_each_side_is_compared():
     (difference,) = differences({"base": base, "ours": ours}, "base", 0.95).to_dict("records")
     assert difference["estimators"] == "harmonic - exact"
     assert difference["mean"] == pytest.approx((16 - 11) / 200)
+    noisy = pd.concat([ours, frame([9.0, 8.0], estimator="mean-softmax")])
+    (difference,) = differences({"base": base, "noisy": noisy}, "base", 0.95).to_dict("records")
+    assert difference["estimators"] == "mean-softmax - exact"
+    assert difference["mean"] == pytest.approx((17 - 11) / 200)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +160,9 @@ RESULTS = [
     result("plug-in", 9.0, 100, protocol="carried"),
     result("plug-in", 9.0, 100, estimand="argmax"),
     result("harmonic", 1.99, 100),
+    result("expected-harmonic", 1.98, 100, draws_per_token=0.0),
     result("ibs", 2.01, 5000, draws_per_token=17.0),
+    result("expected-ibs", 1.97, 5000, draws_per_token=0.0),
     result("brier", 0.3, 100, unit="score"),
 ]
 
@@ -161,7 +185,8 @@ def test_models_without_exact_bits_have_no_gap():
 
 def test_errors_of_estimators_are_in_bits_and_of_the_run_s_draws():
     found = estimator_errors({"model": "a", "results": RESULTS}, "window-10")
-    assert found["estimator"].tolist() == ["plug-in", "harmonic", "ibs"]
-    np.testing.assert_allclose(found["bias"], [0.4, -0.01, 0.01], atol=1e-12)
-    assert found["draws_per_token"].tolist() == [100, 100, 17]
+    assert found["estimator"].tolist() == ["ibs", "plug-in", "harmonic"]
+    np.testing.assert_allclose(found["bias"], [-0.03, 0.5, -0.02], atol=1e-12)
+    np.testing.assert_allclose(found["error"], [0.01, 0.4, -0.01], atol=1e-12)
+    assert found["draws_per_token"].tolist() == [17, 100, 100]
     assert set(found["monte_carlo_se"]) == {0.1}

@@ -19,8 +19,14 @@ BIGRAM = {"kind": "ngram", "order": 2}
 
 
 def models_of(config: str) -> set[str]:
+    """All that is trained or evaluated unasked; the stages of a curriculum are not."""
     raw = yaml.safe_load((ROOT / config).read_text())
-    return set(Experiment(checked(raw, ROOT / "workflow/schemas/config.schema.yaml")).instances)
+    experiment = Experiment(checked(raw, ROOT / "workflow/schemas/config.schema.yaml"))
+    points = {point for grid in experiment.grids.values() for point in grid}
+    stages = {
+        stage for name in experiment.of_kind("recurrent_gan") for stage in experiment.epochs[name].values()
+    }
+    return (set(experiment.instances) - stages) | points
 
 
 def top_folders(plan: Plan) -> set[str]:
@@ -71,8 +77,8 @@ def test_own_packed_text_runs_with_the_defaults_of_the_schema(clone: Clone):
     symbols = json.loads((clone.results("own") / "corpus/corpus.json").read_text())["alphabet"]["symbols"]
     assert set(symbols) >= set(text)
     table = written_table(clone, "own")
-    assert float(table.loc["flat", "BPC"]) == pytest.approx(log2(len(symbols)), abs=5e-4)
-    assert float(table.loc["pairs", "BPC"]) < 2
+    assert float(table.loc["flat", "Direct BPC"]) == pytest.approx(log2(len(symbols)), abs=5e-4)
+    assert float(table.loc["pairs", "Direct BPC"]) < 2
 
 
 def protocols(file: Path) -> set[str]:
@@ -99,13 +105,27 @@ def test_a_word_corpus_ends_in_a_table_of_perplexities(clone: Clone):
     )
     clone.run(config=config)
     table = written_table(clone, "words")
-    assert float(table.loc["flat", "Perplexity"]) == 500
+    assert float(table.loc["flat", "Direct Perplexity"]) == 500
     rows = pd.read_csv(clone.results("words") / "evaluate/pairs.csv").query("estimator == 'exact'")
     perplexity = 2 ** (rows["total"].sum() / rows["tokens"].sum())
-    assert float(table.loc["pairs", "Perplexity"]) == pytest.approx(perplexity, abs=0.05)
+    assert float(table.loc["pairs", "Direct Perplexity"]) == pytest.approx(perplexity, abs=0.05)
     assert perplexity < 200
     assert not any("BPC" in column for column in table.columns)
     assert "Perplexity" in (clone.results("words") / "tables/table1.html").read_text()
+
+
+def test_samples_of_words_are_words_with_spaces_between_them(clone: Clone):
+    config = clone.write_config(
+        "words",
+        corpus=SMALL | {"unit": "word", "vocabulary": 500},
+        models={"pairs": BIGRAM},
+        samples={"count": 5, "length": 40},
+    )
+    clone.run("results/words/samples/pairs.txt", config=config)
+    lines = (clone.results("words") / "samples/pairs.txt").read_text().splitlines()
+    symbols = json.loads((clone.results("words") / "corpus/corpus.json").read_text())["alphabet"]["symbols"]
+    assert [len(line.split(" ")) for line in lines] == [40] * 5
+    assert {word for line in lines for word in line.split(" ")} <= set(symbols)
 
 
 @pytest.mark.parametrize(
@@ -162,3 +182,14 @@ def test_a_missing_file_of_an_own_generator_stops_before_any_job(clone: Clone):
     result = clone.attempt("--dry-run", config=config)
     assert result.returncode != 0
     assert "config: models.mine needs the file absent.csv, which does not exist" in result.stdout
+
+
+def test_strings_of_a_config_reach_no_shell(clone: Clone):
+    """A path that a shell would take apart is read like any other."""
+    name = "a text; touch pwned; $(touch pwned) && `touch pwned` 'q"
+    (clone.path / name).write_text("die katze tritt die treppe krumm " * 100)
+    config = clone.write_config(
+        "own", corpus={"source": "file", "path": name}, models={"flat": UNIFORM}, evaluation={"windows": [10]}
+    )
+    clone.run("results/own/evaluate/flat.json", config=config)
+    assert not list(clone.path.rglob("pwned"))

@@ -1,5 +1,6 @@
 """Generators that are not ours: the page about them followed to the letter, and what if they fail."""
 
+import json
 import re
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def shorten(clone):
     config = yaml.safe_load(file.read_text())
     config["models"] = {name: config["models"][name] for name in ("2-gram",)}
     config["choose_n"]["models"] = []
+    del config["sweep"]
     config["evaluation"] |= {"baseline": None, "draws": 100, "draws_grid": [50], "characters": 1000}
     file.write_text(yaml.safe_dump(config, sort_keys=False))
 
@@ -40,33 +42,54 @@ def add_model(clone, block):
     file.write_text(config.replace("\nmodels:\n", f"\nmodels:\n{block}"))
 
 
+def show_choice_of_n(clone, model):
+    """Ask how many draws a model needs."""
+    file = clone.path / CONFIG
+    config = file.read_text()
+    assert config.count("  models: []\n") == 1
+    file.write_text(config.replace("  models: []\n", f"  models: [{model}]\n"))
+
+
 @pytest.fixture(scope="module")
 def followed(repository: Clone, tmp_path_factory: pytest.TempPathFactory):
     """A clone in which a stranger has followed the page, and what the table said after part a."""
     clone = repository.copy(tmp_path_factory.mktemp("page") / "clone")
     shorten(clone)
-    (python_class,), models, (run, count) = blocks("python"), blocks("yaml"), blocks("sh")
+    classes, models, (run, count, sample) = blocks("python"), blocks("yaml"), blocks("sh")
     clone.run("results/demo/corpus/test.npy", config=None)
-    (clone.path / "my_generator.py").write_text(python_class)
+    (clone.path / "my_generator.py").write_text(classes[0])
     config = (clone.path / "config/config.yaml").read_text()
     assert config.startswith("name: demo\n")
     (clone.path / CONFIG).write_text(config.replace("name: demo", "name: mine"))
     add_model(clone, models[0])
     first = shell(clone, run)
+    (clone.path / "my_generator.py").write_text("\n\n".join(classes))
     add_model(clone, models[1])
-    shell(clone, count)
+    show_choice_of_n(clone, "moody")
     add_model(clone, models[2])
-    return clone, first, shell(clone, run)
+    shell(clone, count)
+    add_model(clone, models[3])
+    second = shell(clone, run)
+    (clone.results("mine") / "samples/repeater.txt").unlink()
+    shell(clone, sample)
+    return clone, first, second
 
 
 def test_the_page_leads_into_the_table(followed):
     clone, first, second = followed
-    assert re.search(r" repeater +window-1000 ", first)
+    assert re.search(r"^repeater +window-1000 ", first, re.MULTILINE)
     assert "my-program" not in first
-    for model in ("repeater", "my-program", "my-counts"):
+    for model in ("repeater", "moody", "my-program", "my-counts"):
         assert model in second
     table = pd.read_csv(clone.results("mine") / "tables/table1.csv")
-    assert {"repeater", "my-program", "my-counts", "2-gram"} <= set(table["Model"])
+    assert {"repeater", "moody", "my-program", "my-counts", "2-gram"} <= set(table["Model"])
+
+
+def test_the_page_leads_to_samples(followed):
+    clone, _, _ = followed
+    samples = clone.results("mine") / "samples"
+    assert {path.stem for path in samples.glob("*.txt")} == {"repeater", "moody", "my-program", "2-gram"}
+    assert [len(line) for line in (samples / "repeater.txt").read_text().splitlines()] == [100] * 640
 
 
 def test_every_estimator_that_applies_is_in_the_results(followed):
@@ -93,6 +116,26 @@ def test_every_estimator_that_applies_is_in_the_results(followed):
     assert all(1.5 < mean < 5 for mean in means.values())
 
 
+def test_a_latent_generator_has_its_estimands_and_both_errors(followed):
+    clone, _, _ = followed
+    rows = pd.read_csv(clone.results("mine") / "evaluate/moody.csv")
+    assert set(rows["protocol"]) == {"window-7"}
+    assert set(rows["estimand"]) == {"sample", "argmax", "window"}
+    assert set(rows["group"]) == {*range(21)}
+    results = json.loads((clone.results("mine") / "evaluate/moody.json").read_text())["results"]
+    for result in results:
+        if result["estimator"] != "mean-softmax-bias":
+            parts = result["text_se"] ** 2 + result["monte_carlo_se"] ** 2
+            assert result["standard_error"] ** 2 == pytest.approx(parts)
+            assert 0 < result["monte_carlo_se"] <= result["standard_error"]
+    chosen = json.loads((clone.results("mine") / "choose_n/moody.json").read_text())
+    assert (chosen["window"], chosen["positions"], chosen["plan"]) == (7, 448, None)
+    assert chosen["slope"] == pytest.approx(-1, abs=0.03)
+    assert "moody" in (clone.results("mine") / "tables/choose_n.txt").read_text()
+    assert "prefixes for" in (clone.results("mine") / "logs/evaluate/moody.1-of-1.log").read_text()
+    assert not list(clone.results("mine").rglob("*.resume*"))
+
+
 def test_running_again_is_no_work(followed):
     clone, _, _ = followed
     assert clone.plan(config=CONFIG).jobs == set()
@@ -101,7 +144,7 @@ def test_running_again_is_no_work(followed):
 @pytest.mark.parametrize(
     ("file", "models"),
     [
-        ("my_generator.py", {"repeater"}),
+        ("my_generator.py", {"repeater", "moody"}),
         ("examples/bigram.pl", {"my-program"}),
         ("examples/training.txt", {"my-program"}),
         ("my_counts.csv", {"my-counts"}),
@@ -117,7 +160,8 @@ def test_a_changed_file_re_evaluates_its_generator_only(followed, file, models):
     finally:
         path.write_bytes(before)
     assert plan.models == models
-    assert not [job for job in plan.jobs if job.split()[0] in ("split_corpus", "train_ngram", "choose_n")]
+    assert not [job for job in plan.jobs if job.split()[0] in ("split_corpus", "train_ngram")]
+    assert ("choose_n moody" in plan.jobs) == ("moody" in models)
     assert "results/mine/tables/table1.csv" in plan.outputs
 
 
@@ -159,6 +203,11 @@ def experiment(clone, name, reply_seconds=20, characters=500):
     )
 
 
+def measured(name):
+    """The file for which the program is asked for its blocks, and not for samples too."""
+    return f"results/{name}/evaluate/own.csv"
+
+
 def asked(clone):
     """Which blocks the program was asked for since last time, in order."""
     file = clone.path / "asked.txt"
@@ -172,7 +221,7 @@ def undisturbed(repository: Clone, tmp_path_factory: pytest.TempPathFactory):
     """A clone with a program that was measured without trouble, and the blocks it was asked for."""
     clone = repository.copy(tmp_path_factory.mktemp("own") / "clone")
     (clone.path / "program.py").write_text(PROGRAM)
-    clone.run(config=experiment(clone, "undisturbed"))
+    clone.run(measured("undisturbed"), config=experiment(clone, "undisturbed"))
     return clone, asked(clone)
 
 
@@ -189,7 +238,7 @@ def test_a_run_goes_on_where_a_generator_misbehaved(undisturbed, tmp_path, misbe
     clone, everything = undisturbed[0].copy(tmp_path / "clone"), undisturbed[1]
     assert len(set(everything)) == len(everything) == 10
     (clone.path / "misbehave").write_text(misbehaviour)
-    broken = clone.attempt(config=experiment(clone, "disturbed", reply_seconds=1))
+    broken = clone.attempt(measured("disturbed"), config=experiment(clone, "disturbed", reply_seconds=1))
     assert broken.returncode != 0
     log = (clone.results("disturbed") / "logs/evaluate/own.1-of-1.log").read_text().splitlines()
     assert said in log[-1]
@@ -198,7 +247,7 @@ def test_a_run_goes_on_where_a_generator_misbehaved(undisturbed, tmp_path, misbe
     assert asked(clone)[:4] == everything[:4]
 
     (clone.path / "misbehave").unlink()
-    clone.run(config=experiment(clone, "disturbed", reply_seconds=20))
+    clone.run(measured("disturbed"), config=experiment(clone, "disturbed", reply_seconds=20))
     assert asked(clone) == everything[3:]
     rows = [clone.results(name) / "evaluate/own.csv" for name in ("undisturbed", "disturbed")]
     assert rows[0].read_bytes() == rows[1].read_bytes()
@@ -210,11 +259,11 @@ def test_a_program_that_was_changed_is_another_generator(undisturbed, tmp_path):
     clone, everything = undisturbed[0].copy(tmp_path / "clone"), undisturbed[1]
     (clone.path / "misbehave").write_text("sys.exit(1)")
     config = experiment(clone, "changed")
-    assert clone.attempt(config=config).returncode != 0
+    assert clone.attempt(measured("changed"), config=config).returncode != 0
     assert asked(clone)[:4] == everything[:4]
     (clone.path / "program.py").write_text(PROGRAM.replace("rng.randrange(size)", "rng.randrange(size // 2)"))
     (clone.path / "misbehave").unlink()
-    clone.run(config=config)
+    clone.run(measured("changed"), config=config)
     assert asked(clone) == everything
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from clone import ROOT, Clone, succeed
+from clone import ROOT, Clone, run, succeed
 
 PIP_NAMES = {"pytorch": "torch", "snakemake-minimal": "snakemake", "matplotlib-base": "matplotlib"}
 CONDA_ALONE = {"python", "pip"}
@@ -68,6 +68,12 @@ def test_every_stage_has_a_rule_and_every_rule_its_stage():
     assert set(re.findall(r'code\(\s*"(\w+\.py)"', rules)) == scripts
 
 
+def test_no_file_holds_the_marker_of_a_merge_conflict():
+    """git prints such lines with their place, and exits with 1 where there are none."""
+    found = run("git", "grep", "-I", "-n", "-E", "^(<{7}|>{7})", cwd=ROOT)
+    assert (found.returncode, found.stdout) == (1, "")
+
+
 def layout() -> set[str]:
     """Paths in the first code block of the README's section on layout.
 
@@ -110,46 +116,55 @@ def test_the_layout_in_the_readme_is_the_layout():
     assert {path.relative_to(ROOT).as_posix() for path in library} - named == set()
 
 
-def schema_keys(schema: dict, root: dict, path: str = "") -> Iterator[tuple[str, dict]]:
-    """Every key that holds a value, dotted, with its schema."""
+def schema_keys(schema: dict, root: dict, path: str = "", kind: str = "") -> Iterator[tuple[str, str, dict]]:
+    """Every key that holds a value: the kind of model it belongs to, its dotted path, its schema."""
     if "$ref" in schema:
         schema = root["$defs"][Path(schema["$ref"]).name] | schema
     below = list(schema.get("properties", {}).items())
     if isinstance(free := schema.get("additionalProperties"), dict):
         below.append(("<name>", free))
     for key, child in below:
-        yield from schema_keys(child, root, f"{path}.{key}" if path else key)
+        yield from schema_keys(child, root, f"{path}.{key}" if path else key, kind)
     for branch in schema.get("allOf", []):
-        yield from schema_keys(branch["then"], root, path)
+        yield from schema_keys(branch["then"], root, path, branch["if"]["properties"]["kind"]["const"])
     if not below and "allOf" not in schema and "const" not in schema:
-        yield path, schema
+        yield kind, path, schema
 
 
-def documented_keys() -> Iterator[tuple[str, str]]:
-    """The key of every table row in config/README.md, with its cell below `default`."""
-    header: list[str] = []
+def documented_keys() -> Iterator[tuple[str, str, str]]:
+    """Of every table row in config/README.md: the kind whose section it is in, the key, its default."""
+    kind, header = "", []
     for line in read("config/README.md").splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        if any(cell.lower() == "default" for cell in cells):
+        if line.startswith("#"):
+            named = re.fullmatch(r"### `(\w+)`", line)
+            kind = named[1] if named else ""
+        elif any(cell.lower() == "default" for cell in cells):
             header = [cell.lower() for cell in cells]
         elif header and cells and re.fullmatch(r"`[^`]+`", cells[0]):
-            yield cells[0].strip("`"), cells[header.index("default")]
+            yield kind, cells[0].strip("`"), cells[header.index("default")]
 
 
 def test_every_key_of_the_schema_is_documented_and_no_other():
+    """Under its kind, or under the first kind that has it, or where every kind is."""
     schema = yaml.safe_load(read("workflow/schemas/config.schema.yaml"))
-    keys = {key for key, _ in schema_keys(schema, schema)}
-    documented = [key for key, _ in documented_keys()]
-    assert {"name", "corpus.source", "models.<name>.order", "evaluation.windows"} <= keys
-    assert sorted(documented) == sorted(keys)
+    keys = {(kind, key) for kind, key, _ in schema_keys(schema, schema)}
+    documented = [(kind, key) for kind, key, _ in documented_keys()]
+    assert {("", "name"), ("", "corpus.source"), ("ngram", "models.<name>.order")} <= keys
+    assert len(documented) == len(set(documented))
+    assert {key for _, key in keys} == {key for _, key in documented}
+    assert {(kind, key) for kind, key in documented if kind} <= keys
 
 
 def test_documented_defaults_are_those_of_the_schema():
     schema = yaml.safe_load(read("workflow/schemas/config.schema.yaml"))
-    documented = dict(documented_keys())
-    for key, block in schema_keys(schema, schema):
-        cell = documented[key]
+    documented = list(documented_keys())
+    for kind, key, block in schema_keys(schema, schema):
+        cells = {where: cell for where, name, cell in documented if name == key}
+        cell = cells.get(kind, next(iter(cells.values())))
         if "default" in block:
-            assert yaml.safe_load(cell.strip("`")) == block["default"], key
+            assert yaml.safe_load(cell.strip("`")) == block["default"], (kind, key)
         else:
-            assert not re.search("`", cell), f"{key} has no default, but config/README.md says {cell}"
+            assert not re.search("`", cell), (
+                f"{key} of {kind} has no default, but config/README.md says {cell}"
+            )

@@ -24,6 +24,7 @@ rule choose_n:
     resources:
         mem_mb=4000,
         runtime="1h",
+        device=config["device"],
     params:
         model=hyper_parameters,
         torch=torch_version,

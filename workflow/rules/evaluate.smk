@@ -2,18 +2,14 @@
 How many bits a model needs for the test part.
 
 INPUTS: <results>/corpus/, <results>/models/{model}/ or a generator's own files
-OUTPUTS: <results>/evaluate/{model}.csv (one row per block), <results>/evaluate/{model}.json (the reduction)
+OUTPUTS: <results>/evaluate/{model}.csv (one row per block), <results>/evaluate/{model}.json (the reduction),
+    <results>/profile/{model}.csv (one row per bin of tokens and stretch of text)
 """
-
-
-# Blocks are independent, so `--set-scatter evaluation=8` changes the number of jobs and nothing else.
-scattergather:
-    evaluation=1,
 
 
 rule approx_evaluate:
     input:
-        test=rules.split_corpus.output.test,
+        text=rules.split_corpus.output.test,
         corpus=rules.split_corpus.output.corpus,
         model=model_files,
         chosen=branch(
@@ -33,9 +29,12 @@ rule approx_evaluate:
     resources:
         mem_mb=4000,
         runtime="4h",
+        device=config["device"],
     params:
         model=hyper_parameters,
         torch=torch_version,
+        precision=lambda wildcards: EXPERIMENT.precision(wildcards.model),
+        part="test",
         windows=lambda wildcards: EXPERIMENT.windows(wildcards.model),
         evaluation=EXPERIMENT.measurement(),
         code=lambda wildcards: code(
@@ -61,3 +60,19 @@ rule gather_evaluation:
         code=code("gather_evaluation.py"),
     script:
         "../scripts/gather_evaluation.py"
+
+
+rule gather_profile:
+    input:
+        rules.gather_evaluation.input,
+    output:
+        "<results>/profile/{model}.csv",
+    log:
+        "<logs>/profile/{model}.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        code=code("gather_profile.py"),
+    script:
+        "../scripts/gather_profile.py"

@@ -1,15 +1,18 @@
 """
-What the reader looks at.
+Tables that the reader looks at.
 
-INPUTS: <results>/evaluate/, <results>/choose_n/, resources/literature.csv
-OUTPUTS: <results>/tables/*.{csv,md,tex,html,txt}, <results>/figures/*.{svg,pdf,png,csv}
+INPUTS: <results>/evaluate/, <results>/samples/, <results>/textmetrics/, <benchmarks>/, resources/literature.csv
+OUTPUTS: <results>/tables/*.{csv,md,tex,html,txt}, <benchmarks>/cost.{csv,md,tex,html,txt}
 """
 
 
 rule render_table1:
     input:
-        summaries=expand("<results>/evaluate/{model}.json", model=EXPERIMENT.table1),
-        corpus=rules.split_corpus.output.corpus,
+        summaries=expand(
+            "<results>/evaluate/{model}.json",
+            model=finished("evaluate", EXPERIMENT.tabulated),
+        ),
+        corpus="<results>/corpus/corpus.json",
         literature=bundled("resources/literature.csv"),
     output:
         multiext("<results>/tables/table1", ".csv", ".md", ".tex", ".txt"),
@@ -25,17 +28,54 @@ rule render_table1:
     conda:
         "../../environment.yml"
     params:
-        models={name: EXPERIMENT.models[name] for name in EXPERIMENT.table1},
+        models={row: EXPERIMENT.shown(row) for row in TABLE1},
+        seeds=TABLE1,
+        missing=missing("evaluate", EXPERIMENT.tabulated),
         windows=config["evaluation"]["windows"],
         code=code("render_table1.py"),
     script:
         "../scripts/render_table1.py"
 
 
+rule render_table2:
+    input:
+        samples=expand(
+            "<results>/samples/{model}.json", model=finished("samples", WRITERS)
+        ),
+        scores=expand(
+            "<results>/textmetrics/{model}.json", model=finished("samples", WRITERS)
+        ),
+    output:
+        multiext("<results>/tables/table2", ".csv", ".md", ".tex", ".txt"),
+        report(
+            "<results>/tables/table2.html",
+            caption="../report/table2.rst",
+            category="1 Results",
+            labels={"result": "Table 2: samples of every model"},
+        ),
+    log:
+        "<logs>/render_table2.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        shown=config["samples"]["shown"],
+        missing=missing("samples", WRITERS),
+        code=code("render_table2.py"),
+    script:
+        "../scripts/render_table2.py"
+
+
 rule render_differences:
     input:
-        summaries=expand("<results>/evaluate/{model}.json", model=EXPERIMENT.models),
-        blocks=expand("<results>/evaluate/{model}.csv", model=EXPERIMENT.models),
+        summaries=expand(
+            "<results>/evaluate/{model}.json",
+            model=finished("evaluate", EXPERIMENT.models),
+        ),
+        blocks=expand(
+            "<results>/evaluate/{model}.csv",
+            model=finished("evaluate", EXPERIMENT.models),
+        ),
     output:
         multiext("<results>/tables/differences", ".csv", ".md", ".tex", ".txt"),
         report(
@@ -51,121 +91,21 @@ rule render_differences:
         "../../environment.yml"
     params:
         baseline=BASELINE,
+        missing=missing("evaluate", EXPERIMENT.models),
         level=config["evaluation"]["level"],
         code=code("render_differences.py"),
     script:
         "../scripts/render_differences.py"
 
 
-rule render_choose_n:
-    input:
-        curves=expand("<results>/choose_n/{model}.csv", model=CHOOSE_N),
-        chosen=expand("<results>/choose_n/{model}.json", model=CHOOSE_N),
-    output:
-        report(
-            "<results>/figures/choose_n.svg",
-            caption="../report/choose_n.rst",
-            category="2 How many draws",
-            labels={"result": "Figure 2: convergence"},
-        ),
-        multiext("<results>/figures/choose_n", ".pdf", ".png", ".csv"),
-        multiext("<results>/tables/choose_n", ".csv", ".md", ".tex", ".txt"),
-        report(
-            "<results>/tables/choose_n.html",
-            caption="../report/choose_n_table.rst",
-            category="2 How many draws",
-            labels={"result": "Choice of N: the rule, and a plan in bits"},
-        ),
-    log:
-        "<logs>/render_choose_n.log",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        draws=config["evaluation"]["draws"],
-        code=code("render_choose_n.py"),
-    script:
-        "../scripts/render_choose_n.py"
-
-
-rule render_gap:
-    input:
-        summaries=expand("<results>/evaluate/{model}.json", model=EXPERIMENT.gap_models),
-        literature=bundled("resources/literature.csv"),
-    output:
-        report(
-            "<results>/figures/gap.svg",
-            caption="../report/gap.rst",
-            category="3 From draws to bits",
-            labels={"result": "Gap: approximate minus exact bits against N"},
-        ),
-        multiext("<results>/figures/gap", ".pdf", ".png", ".csv"),
-    log:
-        "<logs>/render_gap.log",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        protocol=EXPERIMENT.first_protocol,
-        published_draws=2000,
-        code=code("render_gap.py"),
-    script:
-        "../scripts/render_gap.py"
-
-
-rule render_estimators:
-    input:
-        summary=f"<results>/evaluate/{BASELINE}.json",
-    output:
-        report(
-            "<results>/figures/estimators.svg",
-            caption="../report/estimators.rst",
-            category="3 From draws to bits",
-            labels={"result": "Estimators: bias against draws per token"},
-        ),
-        multiext("<results>/figures/estimators", ".pdf", ".png", ".csv"),
-    log:
-        "<logs>/render_estimators.log",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        protocol=EXPERIMENT.first_protocol,
-        code=code("render_estimators.py"),
-    script:
-        "../scripts/render_estimators.py"
-
-
-rule render_adversarial:
-    input:
-        summaries=expand(
-            "<results>/evaluate/{instance}.json",
-            instance=EXPERIMENT.adversarial_instances,
-        ),
-    output:
-        report(
-            "<results>/figures/adversarial.svg",
-            caption="../report/adversarial.rst",
-            category="4 Adversarial training",
-            labels={"result": "Arms: bits against epochs"},
-        ),
-        multiext("<results>/figures/adversarial", ".pdf", ".png", ".csv"),
-    log:
-        "<logs>/render_adversarial.log",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        arms=EXPERIMENT.arms,
-        protocol=EXPERIMENT.first_protocol,
-        code=code("render_adversarial.py"),
-    script:
-        "../scripts/render_adversarial.py"
-
-
 rule render_estimates:
     input:
-        summaries=expand("<results>/evaluate/{model}.json", model=EXPERIMENT.models),
+        summaries=expand(
+            "<results>/evaluate/{model}.json",
+            model=finished(
+                "evaluate", [*EXPERIMENT.models, *EXPERIMENT.last.values()]
+            ),
+        ),
     output:
         multiext("<results>/tables/estimates", ".csv", ".md", ".tex", ".txt"),
         report(
@@ -180,6 +120,40 @@ rule render_estimates:
     conda:
         "../../environment.yml"
     params:
+        missing=missing("evaluate", [*EXPERIMENT.models, *EXPERIMENT.last.values()]),
         code=code("render_estimates.py"),
     script:
         "../scripts/render_estimates.py"
+
+
+rule render_cost:
+    input:
+        sidecars=available("models/{}/model.json", TRAINED),
+        histories=available("models/{}/history.csv", NETWORKS),
+        rates=available("benchmarks/train/{}.csv", TRAINED),
+        times=[
+            path
+            for shard in gather.evaluation(
+                "benchmarks/evaluate/{{}}.{scatteritem}.tsv"
+            )
+            for path in available(shard, EXPERIMENT.models)
+        ],
+        summaries=available("evaluate/{}.json", EXPERIMENT.models),
+    output:
+        multiext("<benchmarks>/cost", ".csv", ".md", ".tex", ".txt"),
+        report(
+            "<benchmarks>/cost.html",
+            caption="../report/cost.rst",
+            category="5 Training and cost",
+            labels={"result": "Cost: parameters, text, time and draws of every model"},
+        ),
+    log:
+        "<logs>/render_cost.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        kinds={name: block["kind"] for name, block in EXPERIMENT.models.items()},
+        code=code("render_cost.py"),
+    script:
+        "../scripts/render_cost.py"

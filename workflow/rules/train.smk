@@ -13,10 +13,11 @@ rule train_ngram:
     output:
         weights="<results>/models/{model}/model.safetensors",
         sidecar="<results>/models/{model}/model.json",
+        rates="<benchmarks>/train/{model}.csv",
     log:
         "<logs>/train/{model}.log",
     wildcard_constraints:
-        model=of_kind("ngram"),
+        model=one_of(EXPERIMENT.of_kind("ngram")),
     cache: "omit-software"
     conda:
         "../../environment.yml"
@@ -41,10 +42,11 @@ rule pretrain_lm:
         last="<results>/models/{model}/last.safetensors",
         sidecar="<results>/models/{model}/model.json",
         history="<results>/models/{model}/history.csv",
+        rates="<benchmarks>/train/{model}.csv",
     log:
         "<logs>/train/{model}.log",
     wildcard_constraints:
-        model=of_kind("lstm"),
+        model=one_of(EXPERIMENT.of_kind("lstm")),
     cache: "omit-software"
     conda:
         "../../environment.yml"
@@ -54,6 +56,7 @@ rule pretrain_lm:
         runtime="12h",
         gpu=1,
         checkpoint_seconds=60,
+        device=config["device"],
     params:
         model=hyper_parameters,
         torch=package_versions("torch")["torch"],
@@ -74,10 +77,11 @@ rule adversarial_train:
         kept="<results>/models/{model}/kept.safetensors",
         sidecar="<results>/models/{model}/model.json",
         history="<results>/models/{model}/history.csv",
+        rates="<benchmarks>/train/{model}.csv",
     log:
         "<logs>/train/{model}.log",
     wildcard_constraints:
-        model=of_kind("seqgan"),
+        model=one_of(EXPERIMENT.of_kind("seqgan")),
     cache: "omit-software"
     conda:
         "../../environment.yml"
@@ -87,9 +91,44 @@ rule adversarial_train:
         runtime="24h",
         gpu=1,
         checkpoint_seconds=60,
+        device=config["device"],
     params:
         model=hyper_parameters,
         torch=package_versions("torch")["torch"],
         code=code("adversarial_train.py"),
     script:
         "../scripts/adversarial_train.py"
+
+
+rule train_recurrent_gan:
+    input:
+        train=rules.split_corpus.output.train,
+        valid=rules.split_corpus.output.valid,
+        corpus=rules.split_corpus.output.corpus,
+    output:
+        best="<results>/models/{model}/model.safetensors",
+        last="<results>/models/{model}/last.safetensors",
+        kept="<results>/models/{model}/kept.safetensors",
+        sidecar="<results>/models/{model}/model.json",
+        history="<results>/models/{model}/history.csv",
+        rates="<benchmarks>/train/{model}.csv",
+    log:
+        "<logs>/train/{model}.log",
+    wildcard_constraints:
+        model=one_of(EXPERIMENT.of_kind("recurrent_gan")),
+    cache: "omit-software"
+    conda:
+        "../../environment.yml"
+    threads: 2
+    resources:
+        mem_mb=4000,
+        runtime="7d",
+        gpu=1,
+        checkpoint_seconds=60,
+        device=config["device"],
+    params:
+        model=hyper_parameters,
+        torch=package_versions("torch")["torch"],
+        code=code("train_recurrent_gan.py"),
+    script:
+        "../scripts/train_recurrent_gan.py"

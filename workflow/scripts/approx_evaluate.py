@@ -19,7 +19,7 @@ def settled_draws(draws: int | str, chosen: str) -> int:
     """The number in the config, or the one that choose_n found."""
     if draws != "chosen":
         return draws
-    found = read_json(chosen)
+    found = read_json(chosen, "model", "draws")
     if found["draws"] is None:
         raise ValueError(f"choose_n found no N for {found['model']}: raise choose_n.max_draws")
     return found["draws"]
@@ -29,12 +29,19 @@ def main(snakemake) -> None:
     """Load the model, measure it, write its rows."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
     with stage_log(snakemake.log[0], f"approx_evaluate {name} {snakemake.wildcards.scatteritem}"):
-        corpus = Corpus.from_json(read_json(snakemake.input.corpus))
+        corpus = Corpus.load(snakemake.input.corpus)
         draws = settled_draws(snakemake.params.evaluation["draws"], snakemake.input.chosen)
         settings = Settings.parse(snakemake.params.evaluation, draws)
-        text = Text(load_tokens(Path(snakemake.input.test)), corpus.sha256["test"], len(corpus.alphabet))
+        digest = corpus.sha256[snakemake.params.part]
+        text = Text(load_tokens(Path(snakemake.input.text)), digest, len(corpus.alphabet))
         module = importlib.import_module(f"ganlm.models.{parameters['kind']}")
-        surroundings = Surroundings(corpus.alphabet, settings.seed, snakemake.threads)
+        surroundings = Surroundings(
+            corpus.alphabet,
+            settings.seed,
+            snakemake.threads,
+            snakemake.resources.device,
+            snakemake.params.precision,
+        )
         model = module.load(parameters, list(snakemake.input.model), surroundings)
         measure = importlib.import_module(f"ganlm.measure_{model.strength}").measure
         output = Path(snakemake.output[0])
@@ -48,7 +55,6 @@ def main(snakemake) -> None:
             logging.info("%s: %d blocks done", task.protocol.name, len(task.blocks))
         with complete(output) as path:
             pd.DataFrame(rows, columns=Row._fields).to_csv(path, index=False)
-        journal.delete()
 
 
 if __name__ == "__main__":

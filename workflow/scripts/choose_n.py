@@ -7,7 +7,7 @@ import pandas as pd
 
 from ganlm import choose_n
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.files import complete, read_json, write_json
+from ganlm.files import complete, write_json
 from ganlm.generator import Surroundings
 from ganlm.logs import stage_log
 
@@ -16,13 +16,16 @@ def main(snakemake) -> None:
     """Run the pilot, write its curve and what follows from it."""
     name, parameters, window = snakemake.wildcards.model, snakemake.params.model, snakemake.params.window
     with stage_log(snakemake.log[0], f"choose_n {name}"):
-        corpus = Corpus.from_json(read_json(snakemake.input.corpus))
+        corpus = Corpus.load(snakemake.input.corpus)
         settings = choose_n.Settings.parse(snakemake.params.choose_n)
         tokens = load_tokens(Path(snakemake.input.test))
         module = importlib.import_module(f"ganlm.models.{parameters['kind']}")
-        surroundings = Surroundings(corpus.alphabet, snakemake.params.seed, snakemake.threads)
+        surroundings = Surroundings(
+            corpus.alphabet, snakemake.params.seed, snakemake.threads, snakemake.resources.device
+        )
         model = module.load(parameters, list(snakemake.input.model), surroundings)
-        pilot = {"explicit": choose_n.explicit, "sampled": choose_n.sampled}.get(model.strength)
+        pilots = {"explicit": choose_n.explicit, "latent": choose_n.latent, "sampled": choose_n.sampled}
+        pilot = pilots.get(model.strength)
         if pilot is None:
             raise ValueError(
                 f"choose_n cannot look at {name}: it has no pilot for {model.strength} generators"

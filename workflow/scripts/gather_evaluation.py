@@ -6,7 +6,8 @@ import pandas as pd
 
 from ganlm.files import complete, write_json
 from ganlm.logs import stage_log
-from ganlm.measurement import Row
+from ganlm.measurement import BLOCK_COLUMNS, WHOLE
+from ganlm.resultfiles import read_shard
 from ganlm.summary import summarise
 
 
@@ -14,14 +15,15 @@ def main(snakemake) -> None:
     """Rows in one order whatever the number of shards, and one summary per estimator."""
     name = snakemake.wildcards.model
     with stage_log(snakemake.log[0], f"gather_evaluation {name}"):
-        shards = [pd.read_csv(path) for path in snakemake.input]
+        shards = [read_shard(path) for path in snakemake.input]
         if not any(map(len, shards)):
             raise ValueError(f"no estimator in evaluation.estimators applies to {name}")
         rows = pd.concat([shard for shard in shards if len(shard)])
-        rows = rows.sort_values(["protocol", "estimand", "estimator", "draws", "block"], kind="stable")
+        order = ["protocol", "estimand", "estimator", "draws", "block", "group"]
+        rows = rows[rows["view"] == WHOLE].sort_values(order, kind="stable")
         results = summarise(rows, snakemake.params.level)
         with complete(snakemake.output.blocks) as path:
-            rows.to_csv(path, index=False, columns=Row._fields)
+            rows.to_csv(path, index=False, columns=BLOCK_COLUMNS)
         write_json(snakemake.output.summary, {"model": name, "results": results})
         for result in results:
             if (result["estimand"], result["estimator"]) in (("sample", "exact"), ("sample", "harmonic")):

@@ -3,16 +3,15 @@
 import logging
 from pathlib import Path
 
-import pandas as pd
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
 from ganlm.device import choose_device
-from ganlm.files import complete, read_json, write_json
+from ganlm.files import complete, write_json
 from ganlm.logs import stage_log
 from ganlm.models.lstm import Architecture, LanguageModel, save
 from ganlm.sidecar import sidecar
-from ganlm.training import mle
+from ganlm.training import history, mle
 from ganlm.training.checkpoint import Checkpoint, only_writer
 
 
@@ -20,38 +19,40 @@ def main(snakemake) -> None:
     """Train from the start or from the checkpoint, then write the best and the last weights."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
     folder = Path(snakemake.output.best).parent
-    with stage_log(snakemake.log[0], f"pretrain_lm {name}"), only_writer(folder):
+    wait_seconds = snakemake.resources.get("lock_seconds", 5)
+    with stage_log(snakemake.log[0], f"pretrain_lm {name}"), only_writer(folder, wait_seconds):
         torch.set_num_threads(snakemake.threads)
-        corpus = Corpus.from_json(read_json(snakemake.input.corpus))
+        corpus = Corpus.load(snakemake.input.corpus)
         settings = mle.Settings(**parameters["training"])
         torch.manual_seed(settings.seed)
         network = LanguageModel(len(corpus.alphabet), Architecture.parse(parameters))
-        device = choose_device()
+        device = choose_device(snakemake.resources.device)
         size = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
         logging.info("%s parameters on %s", f"{size:,}", device)
         key = [corpus.sha256, parameters, snakemake.params.code, snakemake.params.torch]
         checkpoint = Checkpoint(folder, key, snakemake.resources.checkpoint_seconds)
         tokens = [load_tokens(Path(snakemake.input[part])) for part in ("train", "valid")]
-        outcome = mle.train(network, *tokens, settings, device, checkpoint)
+        with checkpoint.saving_on_sigterm():
+            outcome = mle.train(network, *tokens, settings, device, checkpoint)
         with complete(snakemake.output.last) as path:
             save(network.cpu(), path)
         network.load_state_dict(outcome.best)
         with complete(snakemake.output.best) as path:
             save(network, path)
-        with complete(snakemake.output.history) as path:
-            pd.DataFrame(outcome.history).to_csv(path, index=False)
+        history.write(outcome.history, outcome.seconds, snakemake.output.history, snakemake.output.rates)
         facts = sidecar(
             parameters,
             corpus,
             snakemake.params.code,
             size=size,
-            training_tokens=settings.epochs * settings.updates * settings.batch * settings.window,
+            training_tokens=sum(record["tokens"] for record in outcome.history),
             best_epoch=outcome.best_epoch,
             best_validation_bpc=outcome.best_bpc,
+            diverged_in=outcome.diverged_in,
             torch=snakemake.params.torch,
+            device=device.type,
         )
         write_json(snakemake.output.sidecar, facts)
-        checkpoint.delete()
 
 
 if __name__ == "__main__":

@@ -2,24 +2,22 @@
 
 import pandas as pd
 
-from ganlm import figures
-from ganlm.files import read_json
+from ganlm.comparison import arm_points
+from ganlm.figures import style, training
 from ganlm.logs import stage_log
-from ganlm.summary import find
+from ganlm.resultfiles import read_rows, read_summary
 
 
 def main(snakemake) -> None:
     """One curve per arm, from the pre-trained model on."""
     with stage_log(snakemake.log[0], "render_adversarial"):
-        summaries = {summary["model"]: summary for summary in map(read_json, snakemake.input.summaries)}
-        rows = []
-        for arm, instances in snakemake.params.arms.items():
-            for epoch, instance in instances.items():
-                exact = find(summaries[instance]["results"], snakemake.params.protocol, "exact")
-                interval = {key: exact[key] for key in ("mean", "low", "high")}
-                rows.append({"arm": arm, "epoch": int(epoch)} | interval)
-        data = pd.DataFrame(rows)
-        figures.write(figures.adversarial(data), data, snakemake.output)
+        summaries = {summary["model"]: summary for summary in map(read_summary, snakemake.input.summaries)}
+        rows = dict(zip(summaries, map(read_rows, snakemake.input.blocks), strict=True))
+        points = pd.concat(
+            arm_points(arm, epochs, summaries, rows, snakemake.params.protocol)
+            for arm, epochs in snakemake.params.arms.items()
+        )
+        style.write(training.adversarial(points), points, snakemake.output)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 
 import pandas as pd
 
-from ganlm import figures, formats, tables
+from ganlm import formats, tables
+from ganlm.figures import draws, style
 from ganlm.files import read_json
 from ganlm.logs import stage_log
 
-PUBLISHED_CONSTANT = 0.1585  # of SeqGAN's curve, from the arrays in GuyTevet/rnn-gan-eval
+# From the arrays in GuyTevet/rnn-gan-eval: c of SeqGAN's curve, and where SeqGAN's and the Recurrent GAN's
+# stay below 0.001.
+PUBLISHED_CONSTANT, PUBLISHED_CHOICES = 0.1585, (1580, 1630)
 
 
 def main(snakemake) -> None:
@@ -17,12 +20,14 @@ def main(snakemake) -> None:
             pd.read_csv(path).assign(model=result["model"])
             for path, result in zip(snakemake.input.curves, found, strict=True)
         )
+        chosen = {result["model"]: result["draws"] for result in found}
         law = found[0]["alpha"] * PUBLISHED_CONSTANT
-        figures.write(figures.convergence(curves, found[0]["threshold"], law), curves, snakemake.output[:4])
+        figure = draws.convergence(curves, chosen, found[0]["threshold"], law, PUBLISHED_CHOICES)
+        style.write(figure, curves, snakemake.output[:4])
         caption = f"How many draws are enough; this run used {snakemake.params.draws}."
-        formats.write(
-            tables.choose_n(found, snakemake.params.draws), snakemake.output[4:], caption, "tab:choose-n"
-        )
+        frame = tables.choose_n(found, snakemake.params.draws)
+        frame = tables.with_missing(frame, snakemake.params.missing, "Chosen N")
+        formats.write(frame, snakemake.output[4:], caption, "tab:choose-n")
 
 
 if __name__ == "__main__":

@@ -2,24 +2,20 @@
 
 import pandas as pd
 
-from ganlm import figures
-from ganlm.files import read_json
+from ganlm.figures import draws, style
+from ganlm.literature import published_gaps
 from ganlm.logs import stage_log
+from ganlm.resultfiles import read_summary
 from ganlm.summary import gaps
 
 
 def main(snakemake) -> None:
     """Expected and drawn gaps of every explicit model that has them, beside the published ones."""
     with stage_log(snakemake.log[0], "render_gap"):
-        summaries = [read_json(path) for path in snakemake.input.summaries]
+        summaries = [read_summary(path) for path in snakemake.input.summaries]
         points = gaps(summaries, snakemake.params.protocol)
-        literature = pd.read_csv(snakemake.input.literature).dropna(subset=["bpc", "approx_bpc"])
-        gap = literature["approx_bpc"] - literature["bpc"]
-        published = pd.DataFrame(
-            {"model": literature["id"], "draws": snakemake.params.published_draws, "gap": gap}
-        )
-        data = pd.concat([points, published])
-        figures.write(figures.gap(points, published), data, snakemake.output)
+        published = published_gaps(pd.read_csv(snakemake.input.literature), snakemake.params.published_draws)
+        style.write(draws.gap(points, published), pd.concat([points, published]), snakemake.output)
 
 
 if __name__ == "__main__":

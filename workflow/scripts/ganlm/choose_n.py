@@ -1,15 +1,19 @@
 """How many draws: the paper's rule on a subset of positions, and what a pilot says in bits."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Self
 
 import numpy as np
 
 from ganlm.estimators import Harmonic
-from ganlm.generator import Explicit, Sampled
+from ganlm.generator import Explicit, Latent, Sampled, checked_distributions
 from ganlm.inverse_binomial import NEVER_HIT
-from ganlm.planner import Pilot, Plan, pilot_from_first_hits, pilot_from_probabilities, plan
+from ganlm.noise_groups import walk
+from ganlm.planner import Pilot, pilot_from_first_hits, pilot_from_probabilities, plan
+from ganlm.prefix_tree import PrefixTree
 from ganlm.randomness import keyed_rng, keyed_seed
 from ganlm.sample_size import (
     ConvergenceCurve,
@@ -26,6 +30,8 @@ from ganlm.sample_size import (
     hoeffding_draws,
     weissman_draws,
 )
+
+STEPS_PER_WALK = 10
 
 
 @dataclass(frozen=True)
@@ -48,16 +54,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """The curve, what was seen of the gold tokens, and two sources of noise.
+    """The curve, how far from the worst case the model is, and what a plan in bits needs, if there is one.
 
-    `window_variance` is the variance between windows of their mean bits, `largest_variance` the mean over
-    positions of the largest p (1 - p).
+    `largest_variance` is the mean over positions of the largest p (1 - p), `window_variance` the variance
+    between windows of their mean bits.
     """
 
     curve: ConvergenceCurve
-    pilot: Pilot
-    window_variance: float
     largest_variance: float
+    pilot: Pilot | None = None
+    window_variance: float = 0.0
 
 
 def pilot_windows(tokens: np.ndarray, window: int, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +89,7 @@ def explicit(model: Explicit, tokens: np.ndarray, window: int, settings: Setting
     harmonic = Harmonic(settings.max_draws)
     everywhere = harmonic.expectation(np.exp2(-model.surprisal(model.start(len(windows)), windows)[0]))
     pilot = pilot_from_probabilities(gold.ravel(), settings.max_draws, gold.size)
-    return Result(curve, pilot, _variance(everywhere.mean(axis=1)), _largest_variance(flat))
+    return Result(curve, _largest_variance(flat), pilot, _variance(everywhere.mean(axis=1)))
 
 
 def sampled(model: Sampled, tokens: np.ndarray, window: int, settings: Settings, key: tuple) -> Result:
@@ -102,10 +108,46 @@ def sampled(model: Sampled, tokens: np.ndarray, window: int, settings: Settings,
     frequencies = _histogram(ids, model.vocabulary) / draws
     return Result(
         curve,
+        _largest_variance(frequencies),
         pilot_from_first_hits(first, draws),
         _variance_of_means(bits, window),
-        _largest_variance(frequencies),
     )
+
+
+def latent(model: Latent, tokens: np.ndarray, window: int, settings: Settings, key: tuple) -> Result:
+    """The mean softmax of real noise draws, of which every window has its own, as published.
+
+    Shared by all windows, as in the evaluation, they would make the curve so rough that it stays below the
+    threshold far too late. There is no plan: it is about draws that every position has for itself.
+    """
+    windows, offsets = pilot_windows(tokens, window, settings)
+    draws = settings.max_draws - settings.max_draws % settings.alpha
+    total = np.zeros((windows[:, offsets].size, model.vocabulary))
+
+    def increments() -> Iterator[np.ndarray]:
+        for walked in count():
+            for sums in _softmax_sums(model, windows, offsets, settings.alpha, (*key, walked)):
+                np.add(total, sums, out=total)
+                yield sums
+
+    curve = curve_from_increments(increments(), settings.alpha, draws)
+    return Result(curve, _largest_variance(total / draws))
+
+
+def _softmax_sums(
+    model: Latent, windows: np.ndarray, offsets: np.ndarray, alpha: int, key: tuple
+) -> np.ndarray:
+    """Sums of the softmaxes of `alpha` draws at each position looked at, STEPS_PER_WALK times."""
+    draws = STEPS_PER_WALK * alpha
+    sums = np.empty((STEPS_PER_WALK, len(windows), len(offsets), model.vocabulary))
+    columns = {int(offset): column for column, offset in enumerate(offsets)}
+    for row, window in enumerate(windows):
+        answers = walk(model, PrefixTree.of(window[None]), draws, keyed_rng(*key, row, "noise"))
+        for position, answer in enumerate(answers):
+            if position in columns:
+                p = checked_distributions(answer.p, draws, model.vocabulary)
+                sums[:, row, columns[position]] = p.reshape(STEPS_PER_WALK, alpha, -1).sum(axis=1)
+    return sums.reshape(STEPS_PER_WALK, -1, model.vocabulary)
 
 
 def _histogram(ids: np.ndarray, vocabulary: int) -> np.ndarray:
@@ -115,7 +157,7 @@ def _histogram(ids: np.ndarray, vocabulary: int) -> np.ndarray:
 
 
 def summary(result: Result, settings: Settings, vocabulary: int, window: int, positions: int) -> dict:
-    """What the rule chooses, what it hides, and the plan for `positions` positions."""
+    """What the rule chooses, what it hides, and the plan for `positions` positions, if there is one."""
     curve, law = result.curve, fit_law(result.curve)
     return {
         "estimand": "sample",
@@ -128,7 +170,7 @@ def summary(result: Result, settings: Settings, vocabulary: int, window: int, po
         "constant": law.constant,
         "crossing": law.crossing(settings.threshold),
         "bounds": _bounds(settings, vocabulary, result.largest_variance),
-        "plan": asdict(_plan(result, settings, window, positions)),
+        "plan": _plan(result, settings, window, positions),
     }
 
 
@@ -156,8 +198,10 @@ def _bounds(settings: Settings, vocabulary: int, variance: float) -> dict[str, i
     }
 
 
-def _plan(result: Result, settings: Settings, window: int, positions: int) -> Plan:
-    return plan(result.pilot, settings.half_width, positions, result.window_variance, window)
+def _plan(result: Result, settings: Settings, window: int, positions: int) -> dict | None:
+    if result.pilot is None:
+        return None
+    return asdict(plan(result.pilot, settings.half_width, positions, result.window_variance, window))
 
 
 def _variance_of_means(bits: np.ndarray, window: int) -> float:

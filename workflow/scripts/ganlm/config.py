@@ -11,6 +11,10 @@ from jsonschema import Draft202012Validator, TypeChecker, ValidationError
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
+from ganlm.expansion import ARCHITECTURE, SEEDED_KINDS, expanded, kept_lengths, seeded
+
+JUDGEMENT = ("validate_every", "validation_tokens", "validation_window", "seed")
+
 
 class ConfigError(ValueError):
     """What is wrong with a config, where, and what would be right."""
@@ -22,7 +26,10 @@ def checked(config: dict, schema_path: Path, literature_path: Path | None = None
     config = deepcopy(config)
     if error := best_match(_Validator(schema).iter_errors(config)):
         raise ConfigError(f"config: {_sentence(error)}")
+    _check_curricula(config["models"])
     _check_arms(config["models"], schema)
+    _check_names(config["models"], config["seeds"])
+    _check_grids(config, schema)
     for contradiction in _contradictions(config):
         raise ConfigError(f"config: {contradiction}")
     if literature_path:
@@ -30,45 +37,77 @@ def checked(config: dict, schema_path: Path, literature_path: Path | None = None
     return config
 
 
-def expanded(models: dict) -> dict:
-    """The models as rows: one that has arms becomes `<name>-<arm>`, one for each.
+def refuse_repeated_keys(path: Path) -> None:
+    """YAML lets the last of two equal keys win: of two models with one name, one would silently vanish."""
+    todo = [yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, yaml.MappingNode):
+            seen = set()
+            for key, value in node.value:
+                if key.value in seen:
+                    line = key.start_mark.line + 1
+                    raise ConfigError(f"{path}, line {line}: the key {key.value!r} stands there twice")
+                seen.add(key.value)
+                todo.append(value)
+        elif isinstance(node, yaml.SequenceNode):
+            todo += node.value
 
-    An arm knows the architecture of the language model it starts from.
-    """
-    rows = {}
+
+def _check_curricula(models: dict) -> None:
+    """What is kept must be one of the lengths."""
     for name, block in models.items():
-        if block["kind"] != "seqgan":
-            rows[name] = block
-            continue
-        start = models[block["start"]]
-        architecture = {key: start[key] for key in ("embedding", "hidden", "layers", "dropout")}
-        for arm, changes in block["arms"].items():
-            shared = {key: value for key, value in block.items() if key != "arms"}
-            training = block["training"] | changes
-            rows[f"{name}-{arm}"] = shared | {"architecture": architecture, "training": training}
-    return rows
+        if block["kind"] == "recurrent_gan":
+            lengths = block["training"]["lengths"]
+            for length in set(block["training"]["keep"] or ()) - set(lengths):
+                raise ConfigError(
+                    f"config: models.{name}.training keeps {length}, none of its lengths {lengths}"
+                )
 
 
 def _check_arms(models: dict, schema: dict) -> None:
-    """Every arm must be possible, start from a language model, and have names of its own."""
-    taken = {name for name, block in models.items() if block["kind"] != "seqgan"}
+    """Every arm must be possible, and start from a language model."""
     for name, block in models.items():
         if block["kind"] != "seqgan":
             continue
+        where, adversarial = f"models.{name}", schema["$defs"]["adversarial"]
         if models.get(block["start"], {}).get("kind") != "lstm":
-            raise ConfigError(
-                f"config: models.{name}.start is {block['start']!r}, which is no model of kind lstm"
-            )
+            raise ConfigError(f"config: {where}.start is {block['start']!r}, which is no model of kind lstm")
         for arm, changes in block["arms"].items():
-            where = f"models.{name}.arms.{arm}"
-            _check_changes(where, block["training"], changes, schema["$defs"]["adversarial"])
-            keep = changes.get("keep", block["training"]["keep"])
-            mine = {f"{name}-{arm}", *(f"{name}-{arm}-e{epoch}" for epoch in keep)}
-            if twice := sorted(mine & taken):
-                raise ConfigError(
-                    f"config: {where} makes {twice[0]!r}, another model's name: rename one of them"
-                )
-            taken |= mine
+            _check_changes(f"{where}.arms.{arm}", block["training"], changes, adversarial)
+
+
+def _check_names(models: dict, seeds: list[int]) -> None:
+    """What training makes of a model has names of its own: they are file names and table rows."""
+    taken = {name for name, block in models.items() if block["kind"] != "seqgan"}
+    for where, names in _made_names(models, seeds):
+        if twice := sorted(names & taken):
+            raise ConfigError(f"config: {where} makes {twice[0]!r}, another model's name: rename one of them")
+        taken |= names
+
+
+def _made_names(models: dict, seeds: list[int]) -> Iterator[tuple[str, set[str]]]:
+    """Where in the config -> the names it stands for beside its own, arms last."""
+    arms = []
+    for name, block in models.items():
+        where, training = f"models.{name}", block.get("training")
+        match block["kind"]:
+            case "lstm":
+                yield where, _with_seeds(name, seeds, ["last"]) - {name}
+            case "recurrent_gan":
+                yield where, _with_seeds(name, seeds, [f"e{n}" for n in kept_lengths(block)]) - {name}
+            case "seqgan":
+                for arm, changes in block["arms"].items():
+                    keep = [f"e{epoch}" for epoch in (training | changes)["keep"]]
+                    mine = _with_seeds(f"{name}-{arm}", seeds, ["last", *keep])
+                    arms.append((f"{where}.arms.{arm}", mine))
+    yield from arms
+
+
+def _with_seeds(row: str, seeds: list[int], parts: list[str]) -> set[str]:
+    """A row, its seeds, and what is kept of the training of each."""
+    names = seeded(row, seeds)
+    return {row, *names, *(f"{name}-{part}" for name in names for part in parts)}
 
 
 def _check_changes(where: str, training: dict, changes: object, schema: dict) -> None:
@@ -79,6 +118,28 @@ def _check_changes(where: str, training: dict, changes: object, schema: dict) ->
         raise ConfigError(f"config: {_sentence(error, where)}")
     if max(training["keep"]) > training["epochs"]:
         raise ConfigError(f"config: {where} keeps epochs after its last, {training['epochs']}")
+
+
+def _check_grids(config: dict, schema: dict) -> None:
+    """Every point must be possible, and judged as all others of its grid."""
+    lstm, mle = (schema["$defs"][kind]["properties"] for kind in ("lstm", "mle"))
+    known = {key: lstm[key] for key in ARCHITECTURE} | mle
+    for name, block in config["tune"].items():
+        where, model = f"tune.{name}", block["model"]
+        if config["models"].get(model, {}).get("kind") != "lstm":
+            raise ConfigError(f"config: {where}.model is {model!r}, which is no model of kind lstm")
+        for key, values in block["grid"].items():
+            if key in JUDGEMENT:
+                raise ConfigError(
+                    f"config: {where}.grid.{key}: points are compared, so they must share it; "
+                    f"set it in models.{model}.training"
+                )
+            if key not in known:
+                free = ", ".join(key for key in known if key not in JUDGEMENT)
+                raise ConfigError(f"config: {where}.grid has the unknown key {key!r}; known keys: {free}")
+            one_of = {"items": known[key]}
+            if error := best_match(_Validator(one_of).iter_errors(values)):
+                raise ConfigError(f"config: {_sentence(error, where, 'grid', key)}")
 
 
 def _check_papers(config: dict, literature_path: Path) -> None:
@@ -137,7 +198,7 @@ def _sentence(error: ValidationError, *above: str) -> str:
         case "type":
             wanted = error.validator_value
             wanted = wanted if isinstance(wanted, str) else " or ".join(wanted)
-            return f"{where} must be of type {wanted}, not {error.instance!r}"
+            return f"{where} must be of type {wanted}, not {error.instance!r}{_yaml_hint(error.instance)}"
         case "enum":
             known = ", ".join(map(str, error.validator_value))
             return f"{where} is {error.instance!r}; it must be one of {known}"
@@ -150,11 +211,23 @@ def _sentence(error: ValidationError, *above: str) -> str:
     return f"{where}: {error.message}"
 
 
+def _yaml_hint(value: object) -> str:
+    """YAML reads 1e-3 as text, because it has no point."""
+    try:
+        number = float(value) if isinstance(value, str) else math.nan
+    except ValueError:
+        return ""
+    return f"; write {number!r} without quotes" if math.isfinite(number) else ""
+
+
 def _contradictions(config: dict) -> Iterator[str]:
     """What a schema cannot say: keys that must fit each other."""
     corpus = config["corpus"]
     if (corpus["source"] == "file") != (corpus["path"] is not None):
         yield "corpus.path goes with `corpus.source: file`, and only with it"
+    for where, path in _paths(config):
+        if set("{}<>") & set(path):
+            yield f"{where}: Snakemake takes the brackets of {path!r} for a wildcard; rename that file"
     if abs(sum(corpus["split"]) - 1) > 1e-9:
         yield f"corpus.split must add up to 1, not to {sum(corpus['split']):g}"
     if corpus["vocabulary"] and corpus["unit"] == "character" and corpus["alphabet"] == "text8":
@@ -166,14 +239,40 @@ def _contradictions(config: dict) -> Iterator[str]:
     lists = {
         "table1": config["table1"] or [],
         "choose_n.models": config["choose_n"]["models"],
-        "evaluation.baseline": [config["evaluation"]["baseline"]] if config["evaluation"]["baseline"] else [],
+        "sweep.models": config["sweep"]["models"],
     }
     rows = expanded(config["models"])
     for key, names in lists.items():
         for name in names:
             if name not in rows:
                 yield f"{key} names {name!r}, which is not in models: {', '.join(rows)}"
+    yield from _strange_references(config, rows)
     yield from _impossible_measurements(config)
+
+
+def _strange_references(config: dict, rows: dict) -> Iterator[str]:
+    """Everything is compared with one model, so of several seeds one must be named."""
+    known = expanded(config["models"], config["seeds"])
+    for block, key in (("evaluation", "baseline"), ("findings", "language_model")):
+        name = config[block][key]
+        if name is None or name in known:
+            continue
+        if name in rows and rows[name]["kind"] in SEEDED_KINDS:
+            seeds = ", ".join(seeded(name, config["seeds"]))
+            yield f"{block}.{key} names {name!r}, which has several seeds: name one of {seeds}"
+        yield f"{block}.{key} names {name!r}, which is not in models: {', '.join(known)}"
+
+
+def _paths(config: dict) -> Iterator[tuple[str, str]]:
+    """Where in the config -> the files that it names."""
+    if config["corpus"]["path"] is not None:
+        yield "corpus.path", config["corpus"]["path"]
+    for name, block in config["models"].items():
+        for key in ("object", "file"):
+            if key in block:
+                yield f"models.{name}.{key}", block[key]
+        for path in block.get("files", []):
+            yield f"models.{name}.files", path
 
 
 def _impossible_measurements(config: dict) -> Iterator[str]:
@@ -181,9 +280,14 @@ def _impossible_measurements(config: dict) -> Iterator[str]:
     evaluation = config["evaluation"]
     for name, block in config["models"].items():
         window = block["window"] or evaluation["windows"][0]
-        if block["kind"] in ("python", "command", "counts") and window == "none":
+        if block["kind"] in ("recurrent_gan", "python", "command", "counts") and window == "none":
             yield f"models.{name}.window must be a number: a prefix without end cannot be sent"
         if block["kind"] == "counts" and evaluation["draws"] == "chosen":
             yield f"models.{name} has a fixed number of draws, so evaluation.draws cannot be `chosen`"
         if block["kind"] == "counts" and name in config["choose_n"]["models"]:
             yield f"choose_n.models names {name!r}: a table of counts has no draws left to choose"
+        estimates = {"recurrent_gan": "mean-softmax", "command": "harmonic"}.get(block["kind"])
+        if name in config["sweep"]["models"] and estimates not in (None, *evaluation["estimators"]):
+            yield f"sweep.models names {name!r}, so evaluation.estimators must have `{estimates}`"
+        if block["kind"] == "counts" and name in config["sweep"]["models"]:
+            yield f"sweep.models names {name!r}: a table of counts was made for one window"

@@ -10,13 +10,13 @@ import hashlib
 import itertools
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from ganlm.files import complete
+from ganlm.files import REMEDY, complete, read_json
 from ganlm.tokens import Tokenizer, tokenizer
 
 PARTS = ("train", "valid", "test")
@@ -68,10 +68,15 @@ class Corpus:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict) -> "Corpus":
-        """What `to_json` wrote."""
-        alphabet = data["alphabet"] | {"symbols": tuple(data["alphabet"]["symbols"])}
-        return cls(**data | {"alphabet": Alphabet(**alphabet)})
+    def load(cls, path: Path | str) -> "Corpus":
+        """From a file that holds what `to_json` gave."""
+        names = [field.name for field in fields(cls)]
+        found = read_json(path, *names)
+        try:
+            alphabet = Alphabet(**found["alphabet"] | {"symbols": tuple(found["alphabet"]["symbols"])})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} describes no alphabet ({error}): {REMEDY}") from None
+        return cls(**{name: found[name] for name in names} | {"alphabet": alphabet})
 
 
 def split_corpus(chunks: Iterable[bytes], settings: CorpusSettings, paths: dict[str, Path]) -> Corpus:
@@ -105,14 +110,20 @@ def part_sizes(length: int, fractions: Sequence[float]) -> tuple[int, ...]:
 
 
 def load_tokens(path: Path) -> np.ndarray:
-    """A token file, mapped rather than read; NumPy refuses to unpickle, so no file can run code."""
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    """A token file, mapped rather than read: what is mapped is never unpickled, so no file can run code."""
+    try:
+        tokens = np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is no token file ({error}): {REMEDY}") from None
+    if tokens.ndim != 1 or tokens.dtype.kind != "u":
+        raise ValueError(f"{path} holds {tokens.dtype} of shape {tokens.shape}, no tokens: {REMEDY}")
+    return tokens
 
 
 def _write_scratch(arrays: Iterable[np.ndarray], scratch: object) -> int:
     length = 0
     for array in arrays:
-        array.tofile(scratch)
+        scratch.write(memoryview(np.ascontiguousarray(array)).cast("B"))
         length += len(array)
     if length == 0:
         raise ValueError("the corpus is empty: corpus.path must name a file with text in it")
@@ -157,15 +168,18 @@ def _alphabet(
 def _write_part(
     path: Path, source: np.ndarray, final_ids: np.ndarray, alphabet: Alphabet
 ) -> tuple[float, str]:
-    """Map one part to final ids; return its share of unknown tokens and the digest of its ids."""
-    target = np.lib.format.open_memmap(path, "w+", final_ids.dtype, (len(source),))
-    digest, unknown, start = hashlib.sha256(), 0, 0
-    for piece in _pieces(source):
-        ids = final_ids[piece]
-        target[start : start + len(ids)] = ids
-        start += len(ids)
-        digest.update(ids)
-        if alphabet.unknown is not None:
-            unknown += int(np.count_nonzero(ids == alphabet.unknown))
-    target.flush()
+    """Map one part to final ids; return its share of unknown tokens and the digest of its ids.
+
+    Written, not mapped: on a full disk a write fails with a reason, whereas a mapped page kills the process.
+    """
+    digest, unknown = hashlib.sha256(), 0
+    header = {"descr": final_ids.dtype.str, "fortran_order": False, "shape": (len(source),)}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for piece in _pieces(source):
+            ids = final_ids[piece]
+            file.write(ids)
+            digest.update(ids)
+            if alphabet.unknown is not None:
+                unknown += int(np.count_nonzero(ids == alphabet.unknown))
     return unknown / len(source), digest.hexdigest()

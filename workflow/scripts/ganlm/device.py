@@ -3,9 +3,12 @@
 import torch
 
 
-def choose_device() -> torch.device:
-    """The GPU if this job was given one and there is one, else the CPU.
+def choose_device(wanted: str = "auto") -> torch.device:
+    """The device of that name; `auto` is the GPU if this job was given one and there is one, else the CPU.
 
     Slurm and friends hide GPUs that a job did not ask for, so what is visible is what was given.
     """
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    there = torch.cuda.is_available()
+    if wanted == "cuda" and not there:
+        raise ValueError("the config asks for `device: cuda`, but this job sees no GPU: use `auto` or `cpu`")
+    return torch.device("cuda" if there and wanted != "cpu" else "cpu")

@@ -4,33 +4,56 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ganlm.config import expanded
+from ganlm.expansion import expanded, instances_by_row
 from ganlm.protocol import Protocol
+from ganlm.tuning import changed, points
 
 OWN_KINDS = ("python", "command", "counts")
+TRAINED_KINDS = ("lstm", "seqgan", "recurrent_gan")
 EXPLICIT_KINDS = ("uniform", "ngram", "lstm", "seqgan")
-MEASURES = {"command": ("sampled",), "counts": ("counts",), "python": ("explicit", "latent", "sampled")}
+MEASURES = {
+    "recurrent_gan": ("latent",),
+    "python": ("explicit", "latent", "sampled"),
+    "command": ("sampled",),
+    "counts": ("counts",),
+}
 PRESENTATION = ("window", "paper", "files")
+SHOWN = ("kind", "window", "paper")
+WRITING = ("refeed",)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One config. An instance is a model, or with `-e<epoch>` a model as it was after an epoch."""
+    """One config. An instance is a model, or with `-e<epoch>` a model as it was after an epoch.
+
+    With several seeds, a row of a table is made of several models: see `expansion`.
+    """
 
     config: dict
 
     @cached_property
     def models(self) -> dict[str, dict]:
-        """Name -> block, every arm a model of its own."""
-        return expanded(self.config["models"])
+        """Name -> block, every arm and every seed a model of its own."""
+        return expanded(self.config["models"], self.config["seeds"])
+
+    @cached_property
+    def rows(self) -> dict[str, list[str]]:
+        """Row -> its models, one for each seed."""
+        return instances_by_row(self.config["models"], self.config["seeds"])
+
+    def _of_rows(self, rows: list[str]) -> list[str]:
+        return [name for row in rows for name in self.rows[row]]
 
     @cached_property
     def epochs(self) -> dict[str, dict[int, str]]:
-        """Model -> epoch -> instance, for models whose training is looked at on the way."""
-        adversarial = {name: block for name, block in self.models.items() if block["kind"] == "seqgan"}
+        """Model -> epoch -> instance, for models whose training is looked at on the way.
+
+        The epochs of a curriculum are its lengths.
+        """
         return {
             name: {epoch: f"{name}-e{epoch}" for epoch in block["training"]["keep"]}
-            for name, block in adversarial.items()
+            for name, block in self.models.items()
+            if block["kind"] in ("seqgan", "recurrent_gan")
         }
 
     @cached_property
@@ -41,22 +64,63 @@ class Experiment:
             for name, instances in self.epochs.items()
             for epoch, instance in instances.items()
         }
-        return self.models | on_the_way
+        return (
+            self.models
+            | on_the_way
+            | {instance: self.models[name] | {"weights": "last"} for name, instance in self.last.items()}
+        )
+
+    @property
+    def last(self) -> dict[str, str]:
+        """Model -> instance with the weights that training ended with; the model itself has the best.
+
+        A curriculum ends with its last stage, which is an instance already.
+        """
+        return {name: f"{name}-last" for kind in ("lstm", "seqgan") for name in self.of_kind(kind)}
 
     @property
     def arms(self) -> dict[str, dict[int, str]]:
         """Model -> epoch -> instance, where epoch 0 is the language model it starts from."""
-        return {name: {0: self.models[name]["start"]} | epochs for name, epochs in self.epochs.items()}
+        return {name: {0: self.models[name]["start"]} | self.epochs[name] for name in self.of_kind("seqgan")}
 
     @property
     def adversarial_instances(self) -> list[str]:
         """All instances that the arms pass through."""
         return sorted({instance for epochs in self.arms.values() for instance in epochs.values()})
 
+    @cached_property
+    def grids(self) -> dict[str, dict[str, dict]]:
+        """Tune -> point -> the keys that it sets."""
+        return {name: points(block["grid"]) for name, block in self.config["tune"].items()}
+
+    def point(self, tune: str, point: str) -> dict:
+        """What the training of a point depends on."""
+        block = self.config["models"][self.config["tune"][tune]["model"]]
+        return changed(_without(block, *PRESENTATION, *WRITING), self.grids[tune][point])
+
     @property
     def table1(self) -> list[str]:
+        """Rows of Table 1."""
+        return self.config["table1"] or list(self.rows)
+
+    @property
+    def tabulated(self) -> list[str]:
         """Models in Table 1."""
-        return self.config["table1"] or list(self.models)
+        return self._of_rows(self.table1)
+
+    def shown(self, row: str) -> dict:
+        """What Table 1 shows of a row's block."""
+        return {key: self.models[self.rows[row][0]][key] for key in SHOWN}
+
+    @property
+    def choosing(self) -> list[str]:
+        """Models whose convergence is shown."""
+        return self._of_rows(self.config["choose_n"]["models"])
+
+    @property
+    def swept(self) -> list[str]:
+        """Models that are measured at many windows."""
+        return self._of_rows(self.config["sweep"]["models"])
 
     @property
     def first_protocol(self) -> str:
@@ -64,33 +128,115 @@ class Experiment:
         return Protocol.parse(self.config["evaluation"]["windows"][0]).name
 
     @property
+    def protocols(self) -> dict[str, list[str]]:
+        """Protocol -> the models that are measured under it."""
+        found: dict[str, list[str]] = {}
+        for name in self.models:
+            for window in self.windows(name):
+                found.setdefault(Protocol.parse(window).name, []).append(name)
+        return found
+
+    @property
+    def is_text8(self) -> bool:
+        """Whether bits are per character of text8, or of its beginning, as published ones are."""
+        corpus = self.config["corpus"]
+        return corpus["source"] != "file" and corpus["unit"] == "character"
+
+    @property
     def gap_models(self) -> list[str]:
         """Models whose gap between approximate and exact bits is shown."""
-        return [name for name in self.config["choose_n"]["models"] if self.is_explicit(name)]
+        return [name for name in self.choosing if self.is_explicit(name)]
+
+    @property
+    def profile_protocols(self) -> list[str]:
+        """The protocols of the models whose bits are looked at token by token."""
+        windows = map(self._own_window, self.choosing)
+        return list(dict.fromkeys(Protocol.parse(window).name for window in windows))
+
+    def questions(self) -> dict:
+        """Which results the findings look at, and under which protocol: see `claims.Questions`."""
+        protocols = {name: Protocol.parse(self._own_window(name)).name for name in self.models}
+        gans = [name for kind in ("seqgan", "recurrent_gan") for name in self.of_kind(kind)]
+        networks = [*self.of_kind("lstm"), *self.of_kind("seqgan")]
+        return {
+            "protocol": self.first_protocol,
+            "level": self.config["evaluation"]["level"],
+            "max_draws": self.config["choose_n"]["max_draws"],
+            "choose_n": self.choosing,
+            "gaps": list(dict.fromkeys([*networks, *self.gap_models])),
+            "language_models": networks,
+            "gans": {name: protocols[name] for name in gans},
+            "noisy": {name: protocols[name] for name in self.of_kind("recurrent_gan")},
+            "swept": [name for name in self.swept if name in self.of_kind("recurrent_gan")],
+            "arms": {self.last[name]: self.models[name]["start"] for name in self.of_kind("seqgan")},
+            "writers": {name: self.models[name]["start"] for name in self.of_kind("seqgan")},
+            "reproduced": {
+                name: [protocols[name], block["paper"]]
+                for name, block in self.models.items()
+                if block["paper"] and self.config["corpus"]["unit"] == "character"
+            },
+        }
+
+    @property
+    def judged(self) -> list[str]:
+        """Instances whose result rows the findings read."""
+        asked = self.questions()
+        names = [*asked["gaps"], *asked["gans"], *asked["arms"], *asked["reproduced"]]
+        return list(dict.fromkeys(filter(None, [*names, self.thresholds["language_model"]])))
+
+    @property
+    def compared(self) -> list[str]:
+        """Models whose samples the findings compare."""
+        writers = self.questions()["writers"]
+        return list(dict.fromkeys([*writers, *writers.values()]))
+
+    @property
+    def thresholds(self) -> dict:
+        """The `findings` block; GANs are compared with the baseline unless it names another model."""
+        named = self.config["findings"]["language_model"]
+        return self.config["findings"] | {"language_model": named or self.config["evaluation"]["baseline"]}
 
     def is_explicit(self, instance: str) -> bool:
         """Whether its distributions are known for sure."""
         return self.instances[instance]["kind"] in EXPLICIT_KINDS
+
+    def emits_text(self, instance: str) -> bool:
+        """Whether it can be asked for samples; of a table of counts only the table is left."""
+        return self.instances[instance]["kind"] != "counts"
 
     def of_kind(self, kind: str) -> list[str]:
         """The models of a kind."""
         return [name for name, block in self.models.items() if block["kind"] == kind]
 
     def hyper_parameters(self, instance: str) -> dict:
-        """What training and evaluation depend on; the rest of a block is for the tables."""
-        block = self.instances[instance]
-        return {key: value for key, value in block.items() if key not in PRESENTATION}
+        """What training and evaluation depend on; the rest of a block is for tables and samples."""
+        return _without(self.writing_parameters(instance), *WRITING)
+
+    def writing_parameters(self, instance: str) -> dict:
+        """What samples depend on: how a model writes does not change how good a language model it is."""
+        return _without(self.instances[instance], *PRESENTATION)
 
     def measurement(self) -> dict:
         """The part of `evaluation` that measuring depends on; the rest concerns what is made of it."""
-        later = ("windows", "level", "baseline")
+        later = ("windows", "level", "baseline", "precision")
         return {key: value for key, value in self.config["evaluation"].items() if key not in later}
 
+    def precision(self, instance: str) -> str:
+        """Of the networks that have a choice."""
+        has_choice = self.instances[instance]["kind"] == "recurrent_gan"
+        return self.config["evaluation"]["precision"] if has_choice else "float32"
+
+    def sweep(self) -> dict:
+        """As `measurement`, for the sweep over windows: fewer draws, every model on the same short text."""
+        block = self.config["sweep"]
+        subset = {"characters": block["characters"], "explicit_characters": block["characters"]}
+        return self.measurement() | subset | {"draws": block["draws"], "draws_grid": [], "mixture": 0}
+
     def windows(self, instance: str) -> list[int | str]:
-        """Models whose distributions we compute are measured under every protocol, others under their own."""
-        if self.instances[instance]["kind"] in OWN_KINDS:
-            return [self._own_window(instance)]
-        return self.config["evaluation"]["windows"]
+        """Models whose distributions are known are measured under every protocol, others under their own."""
+        if self.is_explicit(instance):
+            return self.config["evaluation"]["windows"]
+        return [self._own_window(instance)]
 
     def pilot_window(self, instance: str) -> int:
         """The window that the choice of N looks at: a carried state has none, so it takes the longest."""
@@ -132,6 +278,12 @@ class Experiment:
             case "counts":
                 return [block["file"]]
         name, weights = instance, "model"
+        if "weights" in block:
+            name, weights = instance.removesuffix("-last"), "last"
         if "epoch" in block:
             name, weights = instance.removesuffix(f"-e{block['epoch']}"), "kept"
         return [f"{folder}/{name}/{weights}.safetensors", f"{folder}/{name}/model.json"]
+
+
+def _without(block: dict, *keys: str) -> dict:
+    return {key: value for key, value in block.items() if key not in keys}

@@ -5,7 +5,10 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
+
+REMEDY = "delete it, and the same command makes it again"
 
 
 @contextmanager
@@ -18,6 +21,23 @@ def complete(path: Path | str) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def spent(folder: Path) -> Iterator[Path]:
+    """Half files below `folder`, and checkpoints and journals beside the complete result they led to.
+
+    The latter outlive their stage: if Snakemake is killed before it takes note that a stage has finished, it
+    runs that stage again, which then has nothing to do but to write its files.
+    """
+    for path in folder.rglob("resume.safetensors"):
+        if path.with_name("model.json").exists():
+            yield path
+    for path in folder.rglob("*.resume"):
+        if path.with_suffix(".csv").exists():
+            yield path
+            yield from path.parent.glob(f"{escape(path.name)}.*.npy")
+    for abandoned in (".*.part", ".tmp*"):
+        yield from folder.rglob(abandoned)
 
 
 def write_text(path: Path | str, text: str) -> None:
@@ -44,6 +64,13 @@ def _finite(data: object) -> object:
     return data
 
 
-def read_json(path: Path | str) -> dict:
-    """Read what `write_json` wrote."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+def read_json(path: Path | str, *needed: str) -> dict:
+    """Read what `write_json` wrote, or say which file is damaged or lacks a key that is needed."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON ({error}): {REMEDY}") from None
+    for key in needed:
+        if not isinstance(data, dict) or key not in data:
+            raise ValueError(f"{path} lacks {key!r}, so another version of the workflow wrote it: {REMEDY}")
+    return data

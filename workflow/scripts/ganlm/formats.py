@@ -1,6 +1,6 @@
 """One frame, written in every format a reader may want."""
 
-import re
+import unicodedata
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
@@ -9,7 +9,24 @@ import pandas as pd
 
 from ganlm.files import write_text
 
-LATEX_SYMBOLS = {"≤": r"$\leq$", "≥": r"$\geq$", "α": r"$\alpha$", "γ": r"$\gamma$"}
+LATEX_SYMBOLS = {
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≈": r"$\approx$",
+    "α": r"$\alpha$",
+    "γ": r"$\gamma$",
+    "±": r"$\pm$",
+}
+LATEX_SPECIAL = {character: rf"\{character}" for character in "&%$#_{}"} | {
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "<": r"\textless{}",  # these three are other signs in LaTeX's oldest font encoding, its default
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+LONG_CELL = 40
+WIDE_TABLE = 100
 
 
 def to_markdown(frame: pd.DataFrame) -> str:
@@ -23,11 +40,30 @@ def to_text(frame: pd.DataFrame) -> str:
 
 
 def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
-    """For a paper, with booktabs rules; what is not ASCII becomes a formula."""
-    styled = frame.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
-    escaped = re.sub(r"([%&#_$])", r"\\\1", caption)
-    text = styled.to_latex(hrules=True, caption=escaped, label=label, position="t")
-    return text.translate(str.maketrans(LATEX_SYMBOLS))
+    """For a paper, with booktabs rules; long cells are broken, and what is wider than the page is shrunk."""
+    cells = frame.reset_index(drop=True).map(lambda cell: _latex(str(cell))).rename(columns=_latex)
+    longest = [max(map(len, [name, *map(str, frame[name])])) for name in frame]
+    kinds = ["l" if length <= LONG_CELL else r"p{0.4\linewidth}" for length in longest]
+    text = cells.style.hide(axis="index").to_latex(
+        hrules=True, caption=_latex(caption), label=label, position="t", column_format="".join(kinds)
+    )
+    if sum(longest) > WIDE_TABLE:
+        text = text.replace(r"\begin{tabular}", "\\resizebox{\\linewidth}{!}{%\n\\begin{tabular}")
+        text = text.replace(r"\end{tabular}", r"\end{tabular}}")
+    return "% \\usepackage{booktabs,graphicx}\n" + text
+
+
+def _latex(text: str) -> str:
+    """Nothing in it means anything to LaTeX; a character that its fonts lack is named by its number."""
+    return "".join(map(_latex_character, text))
+
+
+def _latex_character(character: str) -> str:
+    known = LATEX_SPECIAL | LATEX_SYMBOLS
+    if character in known or character.isascii():
+        return known.get(character, character)
+    accented = character.isalpha() and len(unicodedata.normalize("NFD", character)) == 2 and character <= "ÿ"
+    return character if accented else rf"\texttt{{U+{ord(character):04X}}}"
 
 
 def to_html(frame: pd.DataFrame, caption: str) -> str:
@@ -40,6 +76,15 @@ def to_html(frame: pd.DataFrame, caption: str) -> str:
         "thead th{position:sticky;top:0;background:#fff;vertical-align:bottom;box-shadow:inset 0 -1px #222}"
         "tr.quoted td{color:#777}"
     )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(caption)}</title>'
+        f"<style>{style}</style></head>\n<body>{html_table(frame, caption)}</body></html>\n"
+    )
+
+
+def html_table(frame: pd.DataFrame, caption: str = "") -> str:
+    """The table alone; the first word of a row's source is its class."""
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
     head = "".join(f"<th>{escape(column)}</th>" for column in frame.columns)
     body = "".join(
         f'<tr class="{str(row.get("Source", "")).split(":")[0]}">'
@@ -47,21 +92,17 @@ def to_html(frame: pd.DataFrame, caption: str) -> str:
         + "</tr>\n"
         for _, row in frame.iterrows()
     )
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(caption)}</title>'
-        f"<style>{style}</style></head>\n<body><table><caption>{escape(caption)}</caption>"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></body></html>\n"
-    )
+    return f"<table>{above}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>"
 
 
-def write(frame: pd.DataFrame, paths: Iterable[str], caption: str, label: str) -> None:
-    """The same cells in every format, which a path's suffix chooses."""
+def write(frame: pd.DataFrame, paths: Iterable[str], caption: str, label: str, text: str = "") -> None:
+    """The same cells in every format, which a path's suffix chooses; a terminal may see another `text`."""
     formats = {
         ".csv": lambda: frame.to_csv(index=False),
         ".md": lambda: to_markdown(frame),
         ".tex": lambda: to_latex(frame, caption, label),
         ".html": lambda: to_html(frame, caption),
-        ".txt": lambda: to_text(frame),
+        ".txt": lambda: text or to_text(frame),
     }
     for path in paths:
         write_text(path, formats[Path(path).suffix]())

@@ -32,6 +32,8 @@ class Surroundings:
     alphabet: Alphabet
     seed: int = 1
     workers: int = 1
+    device: str = "auto"
+    precision: str = "float32"
 
     @property
     def vocabulary(self) -> int:
@@ -90,7 +92,8 @@ class Explicit(ABC):
         tokens = np.empty((rows, length), np.int64)
         state = self.start(rows)
         for position in range(length):
-            cumulative = np.cumsum(self.predict(state), axis=1)
+            p = checked_distributions(self.predict(state), rows, self.vocabulary)
+            cumulative = np.cumsum(p, axis=1)
             uniform = rng.random((rows, 1)) * cumulative[:, -1:]
             tokens[:, position] = (cumulative <= uniform).sum(axis=1)
             state = self.feed(state, tokens[:, position : position + 1])
@@ -98,22 +101,39 @@ class Explicit(ABC):
 
 
 class Latent(ABC):
-    """A generator whose next-token distribution is known once its noise is drawn."""
+    """A generator whose next-token distribution is known once its noise is drawn.
+
+    A state belongs to one prefix and to many noise draws at once: row i of every answer is the i-th draw. The
+    evaluator walks through the tree of all prefixes of a text and feeds each of them once. `start`, `predict`
+    and `feed` suffice; a model that emits something else than sampled tokens overrides `sample`.
+    """
 
     strength = "latent"
     workers = 1
     vocabulary: int
 
     @abstractmethod
-    def gold(
-        self, windows: np.ndarray, draws: int, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """For `draws` noise draws per window, what each gold token was worth.
+    def start(self, draws: int, rng: np.random.Generator) -> State:
+        """State of `draws` independent noise draws before the first token."""
 
-        Windows have shape (rows, length). Returns two arrays of shape (draws, rows, length): the
-        probability of each token given the noise and the tokens before it, and whether it is the most
-        likely one.
-        """
+    @abstractmethod
+    def predict(self, state: State) -> np.ndarray:
+        """Probabilities of the next token given each draw, shape (draws, vocabulary)."""
+
+    @abstractmethod
+    def feed(self, state: State, token: int) -> State:
+        """State after all draws have read the same token; the old one stays valid, other tokens follow it."""
+
+    def sample(self, rows: int, length: int, rng: np.random.Generator) -> np.ndarray:
+        """Texts that it emits, each from a noise draw of its own, shape (rows, length)."""
+        tokens = np.empty((rows, length), np.int64)
+        for text in tokens:
+            state = self.start(1, rng)
+            for position in range(length):
+                cumulative = np.cumsum(checked_distributions(self.predict(state), 1, self.vocabulary))
+                text[position] = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
+                state = self.feed(state, int(text[position]))
+        return tokens
 
 
 class Sampled(ABC):

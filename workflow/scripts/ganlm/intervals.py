@@ -20,6 +20,8 @@ also sees correlation beyond the next block and allows gaps:
    does (Tafazzoli, Steiger & Wilson, IEEE Trans. Automatic Control 56, 2011): the variance is
    multiplied by k = (1+φ)/(1-φ). The m blocks are worth m/k, which leaves m/k - 1 degrees of freedom.
 
+Draws that all blocks share add an error that block means do not show: see `shared_draws`.
+
 Limits, measured by `benchmarks/coverage.py --hard` for a nominal 95 %: 91 % when a topic lasts a fifth
 of the text, 71 % when it lasts half; 85 % on 100,000 tokens whose topics of 20,000 tokens hide under
 strong topics of 1,000 (92 % on 1,000,000); 73 % when a topic met about once per text carries the
@@ -27,11 +29,14 @@ mean. `plateau=False` warns of most of the first three, nothing of a topic that 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtrit
+
+from ganlm.blocks import Blocks
+from ganlm.shared_draws import Component, degrees_of_freedom, drawing, interaction, rests_on_one_group
 
 FloatArray = NDArray[np.float64]
 
@@ -60,50 +65,16 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Sums over base blocks of the test text, kept in text order whatever order they came in.
-
-    Attributes:
-        sum_bits: bits of each block; differences of two models may be negative.
-        tokens: tokens of each block; the last block of a text may be shorter.
-        block: position of each block in the text, counted in base blocks; 0, 1, 2, ... if absent.
-        mc_variance: variance of each `sum_bits` due to drawing; absent for exact probabilities.
-
-    """
-
-    sum_bits: FloatArray
-    tokens: FloatArray
-    block: NDArray[np.int64] | None = None
-    mc_variance: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        tokens = np.asarray(self.tokens, float)
-        block = np.arange(tokens.size) if self.block is None else np.asarray(self.block)
-        columns = {
-            "sum_bits": np.asarray(self.sum_bits, float),
-            "tokens": tokens,
-            "block": block,
-        }
-        if self.mc_variance is not None:
-            columns["mc_variance"] = np.asarray(self.mc_variance, float)
-        _check(columns)
-        order = np.argsort(block)
-        for name, column in columns.items():
-            object.__setattr__(self, name, column[order])
-
-    @property
-    def mean(self) -> float:
-        """Ratio estimate: all bits over all tokens."""
-        return float(self.sum_bits.sum() / self.tokens.sum())
-
-
-@dataclass(frozen=True, eq=False)
 class Partition:
-    """The text cut into blocks of one length: a point of the curve of error against length."""
+    """The text cut into blocks of one length: a point of the curve of error against length.
+
+    Block i begins with the base block `first[i]`.
+    """
 
     block_tokens: int
     residuals: FloatArray
     tokens: FloatArray
+    first: NDArray[np.int64]
 
     @property
     def blocks(self) -> int:
@@ -138,13 +109,15 @@ class Interval:
     """Bits per token with its interval, and how the interval was made.
 
     A single block has a mean but no error: its bounds are nan. An infinite block makes the mean and
-    both bounds infinite, because no finite value is compatible with it.
+    both bounds infinite, because no finite value is compatible with it. Shared draws of which one group
+    alone keeps a block finite leave the error unknown, nan, and the interval unbounded.
 
     Attributes:
         standard_error: total error, text and Monte-Carlo together.
         block_tokens: length of the merged blocks, in tokens of text from first to last.
         plateau: whether the error was shown to have stopped growing with the length.
         monte_carlo_se: part of the error due to drawing; None for exact probabilities.
+        one_group: whether the error of shared draws rests on one group of them.
 
     """
 
@@ -158,6 +131,7 @@ class Interval:
     degrees_of_freedom: float
     plateau: bool
     monte_carlo_se: float | None = None
+    one_group: bool = False
 
     @property
     def text_se(self) -> float:
@@ -174,7 +148,7 @@ def curve(blocks: Blocks, min_blocks: int = Rule.min_blocks) -> list[Partition]:
     """
     base_tokens = int(blocks.tokens.max())
     residuals = blocks.sum_bits - blocks.mean * blocks.tokens
-    partitions = [Partition(base_tokens, residuals, blocks.tokens)]
+    partitions = [Partition(base_tokens, residuals, blocks.tokens, np.arange(residuals.size))]
     factor = 2
     while True:
         first = np.flatnonzero(np.diff(blocks.block // factor, prepend=-1))
@@ -182,7 +156,7 @@ def curve(blocks: Blocks, min_blocks: int = Rule.min_blocks) -> list[Partition]:
             return partitions
         if first.size < partitions[-1].blocks:
             merged = (np.add.reduceat(column, first) for column in (residuals, blocks.tokens))
-            partitions.append(Partition(base_tokens * factor, *merged))
+            partitions.append(Partition(base_tokens * factor, *merged, first))
         factor *= 2
 
 
@@ -192,15 +166,13 @@ def interval(blocks: Blocks, level: float = 0.95, rule: Rule | None = None) -> I
         raise ValueError(f"The level {level} is not a probability; use 0.95 for 95 %.")
     rule = rule or Rule()
     if not np.isfinite(blocks.sum_bits).all():
-        return _infinite(blocks, level)
+        return _without_error(blocks, level, blocks.mean, blocks.mean)
+    if not all(np.isfinite(table).all() for table in blocks.shared):
+        return replace(_without_error(blocks, level, -np.inf, np.inf), one_group=True)
     chosen, plateau = _choose(curve(blocks, rule.min_blocks), rule.test_level)
-    error, degrees = chosen.standard_error, chosen.blocks - 1.0
-    if not plateau and chosen.blocks > 1:
-        correlation = np.clip(chosen.correlation, 0.0, rule.max_correlation)
-        inflation = float((1 + correlation) / (1 - correlation))
-        error *= inflation**0.5
-        floor = min(rule.min_degrees, degrees)
-        degrees = max(floor, chosen.blocks / inflation - 1)
+    error, degrees = _between_blocks(chosen, plateau, rule)
+    if blocks.shared and chosen.blocks > 1:
+        error, degrees = _with_shared_draws(Component(error**2, degrees), blocks, chosen)
     half_width = float(stdtrit(degrees, 0.5 + level / 2)) * error
     return Interval(
         mean=blocks.mean,
@@ -213,6 +185,7 @@ def interval(blocks: Blocks, level: float = 0.95, rule: Rule | None = None) -> I
         degrees_of_freedom=degrees,
         plateau=plateau,
         monte_carlo_se=_monte_carlo_se(blocks),
+        one_group=any(map(rests_on_one_group, blocks.shared)),
     )
 
 
@@ -242,38 +215,8 @@ def paired(a: Blocks, b: Blocks, level: float = 0.95, rule: Rule | None = None) 
         )
     stated = [x.mc_variance for x in (a, b) if x.mc_variance is not None]
     variance = np.sum(stated, axis=0) if stated else None
-    return interval(Blocks(a.sum_bits - b.sum_bits, a.tokens, a.block, variance), level, rule)
-
-
-def _check(columns: dict[str, ArrayLike]) -> None:
-    """Refuse data that no interval can be made of, in one sentence."""
-    sizes = {name: np.shape(column) for name, column in columns.items()}
-    shape = sizes["sum_bits"]
-    if len(shape) != 1 or shape[0] == 0 or len(set(sizes.values())) > 1:
-        raise ValueError(f"Blocks need columns of one equal length of at least 1, not {sizes}.")
-    block = columns["block"]
-    if not np.issubdtype(block.dtype, np.integer) or block.min() < 0:
-        raise ValueError("Block positions must be non-negative integers, counted from the start.")
-    repeated = block.size - np.unique(block).size
-    if repeated:
-        raise ValueError(f"{repeated} blocks are repeated; give each block of the text once.")
-    bits, tokens = columns["sum_bits"], columns["tokens"]
-    _refuse(block, np.isnan(bits), "has no number of bits (nan)")
-    _refuse(block, ~(np.isfinite(tokens) & (tokens > 0)), "has no tokens")
-    if np.isposinf(bits).any() and np.isneginf(bits).any():
-        raise ValueError("Blocks with +inf and -inf bits have no mean; compare smoothed models.")
-    if "mc_variance" in columns:
-        variance = columns["mc_variance"]
-        _refuse(block, ~(np.isfinite(variance) & (variance >= 0)), "has no valid mc_variance")
-
-
-def _refuse(block: NDArray[np.int64], bad: NDArray[np.bool_], what: str) -> None:
-    """Name the first bad block."""
-    if bad.any():
-        raise ValueError(
-            f"Block {block[bad].min()} {what}, and so have {bad.sum()} of {bad.size} blocks; "
-            "leave them out or evaluate them again."
-        )
+    difference = Blocks(a.sum_bits - b.sum_bits, a.tokens, a.block, variance, a.shared + b.shared)
+    return interval(difference, level, rule)
 
 
 def _choose(partitions: Sequence[Partition], test_level: float) -> tuple[Partition, bool]:
@@ -294,21 +237,45 @@ def _growth_p_value(short: Partition, long: Partition) -> float:
     return float(fdtrc(merged, left, (long.sum_of_squares / merged) / (within / left)))
 
 
+def _between_blocks(chosen: Partition, plateau: bool, rule: Rule) -> tuple[float, float]:
+    """Standard error by the spread of the blocks, and its degrees of freedom; step 3 off the plateau."""
+    error, degrees = chosen.standard_error, chosen.blocks - 1.0
+    if plateau or chosen.blocks < 2:
+        return error, degrees
+    correlation = np.clip(chosen.correlation, 0.0, rule.max_correlation)
+    inflation = float((1 + correlation) / (1 - correlation))
+    floor = min(rule.min_degrees, degrees)
+    return error * inflation**0.5, max(floor, chosen.blocks / inflation - 1)
+
+
+def _with_shared_draws(text: Component, blocks: Blocks, chosen: Partition) -> tuple[float, float]:
+    """Standard error and degrees of freedom, draws that all blocks share included; none counts twice.
+
+    Blocks that differ by less than the draws explain show no error of the text.
+    """
+    parts = [drawing(table, blocks.tokens) for table in blocks.shared]
+    merged = [np.add.reduceat(table, chosen.first) for table in blocks.shared]
+    twice = [interaction(table, chosen.tokens) for table in merged]
+    if text.variance > sum(part.variance for part in twice):
+        parts += [text, *twice]
+    return float(np.sqrt(sum(part.sign * part.variance for part in parts))), degrees_of_freedom(parts)
+
+
 def _monte_carlo_se(blocks: Blocks) -> float | None:
-    """Error of the mean due to drawing alone; draws of different blocks are independent."""
-    if blocks.mc_variance is None:
+    """Error of the mean due to drawing alone: by each block for itself, and by draws that all share."""
+    if blocks.mc_variance is None and not blocks.shared:
         return None
-    return float(np.sqrt(blocks.mc_variance.sum()) / blocks.tokens.sum())
+    own = 0.0 if blocks.mc_variance is None else blocks.mc_variance.sum() / blocks.tokens.sum() ** 2
+    return float(np.sqrt(own + sum(drawing(table, blocks.tokens).variance for table in blocks.shared)))
 
 
-def _infinite(blocks: Blocks, level: float) -> Interval:
-    """Interval of a model that gave probability zero to a token that occurred."""
-    mean = blocks.mean
+def _without_error(blocks: Blocks, level: float, low: float, high: float) -> Interval:
+    """Interval of a model that gave, or with other draws might give, probability zero to what occurred."""
     return Interval(
-        mean=mean,
+        mean=blocks.mean,
         standard_error=float("nan"),
-        low=mean,
-        high=mean,
+        low=low,
+        high=high,
         level=level,
         block_tokens=int(blocks.tokens.max()),
         blocks=blocks.tokens.size,

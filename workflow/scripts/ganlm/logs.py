@@ -4,15 +4,21 @@ Snakemake does not capture what a script prints, so each stage writes its own lo
 its rule names under `log:`, and `tail -f` on it shows how far the stage is.
 """
 
+import errno
 import logging
+import os
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+
+# NumPy, and libraries in other languages, put the reason into the message alone.
+_DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "requested and 0 written")
 
 logger = logging.getLogger(__name__)
 
@@ -79,11 +85,22 @@ class Progress:
         )
 
 
+class _StageFile(WatchedFileHandler):
+    """A log that is opened anew once removed, which Snakemake does before it starts a stage again.
+
+    So a process that outlived its job, and keeps the new one out, can still be followed. A full disk must
+    not fill the screen too: what the log cannot hold is on stderr.
+    """
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        pass
+
+
 @contextmanager
 def _handlers(path: Path) -> Iterator[None]:
     """Send every log record and warning of the process to the file and to stderr."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = logging.FileHandler(path, mode="w", encoding="utf-8")
+    file = _StageFile(path, encoding="utf-8")
     echo = logging.StreamHandler(sys.stderr)
     echo.addFilter(lambda record: not record.exc_info)
     root = logging.getLogger()
@@ -107,6 +124,14 @@ def _sentence(error: Exception) -> str:
     """Give the message on one line; only a ValueError, raised for bad input, explains itself."""
     message = " ".join(str(error).split())
     kind = type(error).__name__
+    if isinstance(error, MemoryError):
+        return f"out of memory ({message or kind}): start fewer stages at once (--cores), or a smaller model"
+    if any(full in message for full in _DISK_FULL):
+        return f"the disk is full ({message}): make room and give the same command again"
+    if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return (
+            f"{error.filename or 'a file'} is closed to this user ({error.strerror}): check its permissions"
+        )
     if not message:
         return kind
     return message if isinstance(error, ValueError) else f"{kind}: {message}"

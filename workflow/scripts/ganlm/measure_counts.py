@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ganlm.bins import Tally
 from ganlm.generator import GeneratorError
 from ganlm.measurement import FIXED_DRAWS, SAMPLE, Row, Task
 from ganlm.models.counts import CountTable
@@ -16,7 +17,10 @@ def measure(model: CountTable, task: Task, journal: Journal, workers: int) -> li
     covered = [block for block in range(len(task.grid)) if np.all(table[slice(*task.grid.span(block))] >= 0)]
     if not covered:
         raise GeneratorError(f"{model.path} covers no block of {task.settings.block} tokens whole")
-    return list(_rows(model, task, table, [block for block in covered if block in task.blocks]))
+    mine, tally = [block for block in covered if block in task.blocks], Tally(task)
+    for block in mine:
+        tally.add_counted([block], table[slice(*task.grid.span(block))], model.draws)
+    return [*_rows(model, task, table, mine), *tally.rows()]
 
 
 def _rows(model: CountTable, task: Task, table: np.ndarray, blocks: Sequence[int]) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ganlm.bins import Tally
 from ganlm.estimators import first_hits, gold_counts, smoothed_generator
 from ganlm.generator import Explicit, GeneratorError
 from ganlm.inverse_binomial import NEVER_HIT
@@ -29,26 +30,27 @@ def measure(model: Explicit, task: Task, journal: Journal, workers: int) -> list
 def _rows(model: Explicit, task: Task) -> Iterator[Row]:
     total = sum(stop - start for start, stop in map(task.grid.span, task.blocks))
     progress, done = Progress(f"{task.model} {task.protocol.name}", total), 0
+    tally = Tally(task)
     for blocks, bits in gold_bits(model, task):
         done += len(bits)
         progress.update(done, bits=bits.mean())
         p = np.exp2(-bits)
+        tally.add_known(blocks, bits, p)
         yield from task.rows(SAMPLE, EXACT, 0, blocks, bits)
         if task.settings.mixture:
             mixed = smoothed_generator(p, task.settings.mixture, task.vocabulary)
             yield from task.rows(task.settings.mixture_estimand, EXACT, 0, blocks, -np.log2(mixed))
         yield from _fixed_draw_rows(task, blocks, p)
         yield from _first_hit_rows(task, blocks, p)
+    yield from tally.rows()
 
 
 def gold_bits(
     model: Explicit, task: Task, piece_tokens: int = PIECE_TOKENS
 ) -> Iterator[tuple[Sequence[int], np.ndarray]]:
     """Exact bits of every token of the task's blocks, in pieces of whole blocks."""
-    per_piece = max(1, piece_tokens // task.settings.block)
     carried = model.start(1)
-    for first in range(0, len(task.blocks), per_piece):
-        blocks = task.blocks[first : first + per_piece]
+    for blocks in _pieces(task.blocks, max(1, piece_tokens // task.settings.block)):
         start, stop = task.grid.span(blocks[0])[0], task.grid.span(blocks[-1])[1]
         if task.protocol.window is None:
             text = task.tokens[None, start:stop].astype(np.int64)
@@ -56,6 +58,13 @@ def gold_bits(
             yield blocks, _checked(bits, text)
         else:
             yield blocks, _windowed_bits(model, task.tokens, task.protocol.window, start, stop)
+
+
+def _pieces(blocks: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Runs of consecutive blocks, none longer than `size`."""
+    for run in np.split(np.asarray(blocks), np.flatnonzero(np.diff(blocks) != 1) + 1):
+        for first in range(0, len(run), size):
+            yield run[first : first + size].tolist()
 
 
 def _windowed_bits(model: Explicit, tokens: np.ndarray, window: int, start: int, stop: int) -> np.ndarray:
@@ -113,6 +122,7 @@ def _first_hit_rows(task: Task, blocks: Sequence[int], p: np.ndarray) -> Iterato
             variance=estimator.variance(p), never_hit=hits == NEVER_HIT,
             drawn=np.where(hits == NEVER_HIT, estimator.cap, hits),
         )  # fmt: skip
+        yield from task.rows(SAMPLE, "expected-ibs", estimator.cap, blocks, estimator.expectation(p))
     if "rb-ibs" in names:
         yield from _rb_ibs_rows(task, blocks, p)
 
@@ -128,6 +138,7 @@ def _rb_ibs_rows(task: Task, blocks: Sequence[int], p: np.ndarray) -> Iterator[R
         variance=estimator.variance(p), drawn=np.where(counts > 0, draws, late),
         never_hit=(counts == 0) & (hits == NEVER_HIT),
     )  # fmt: skip
+    yield from task.rows(SAMPLE, "expected-rb-ibs", draws, blocks, estimator.expectation(p))
 
 
 def _brier_rows(model: Explicit, task: Task) -> Iterator[Row]:

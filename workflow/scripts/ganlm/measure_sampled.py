@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ganlm.bins import Tally
 from ganlm.estimators import Brier, matching_pairs
 from ganlm.generator import Sampled
 from ganlm.inverse_binomial import NEVER_HIT, Ibs
@@ -47,6 +48,10 @@ def _block_rows(model: Sampled, task: Task, block: int) -> Iterator[Row]:
     stream = _run(draw, gold, minimum, cap if set(names) & set(UNTIL_HIT) else 0)
     for name in names:
         yield from _rows(task, SAMPLE, name, block, stream)
+    if minimum:
+        tally = Tally(task)
+        tally.add_counted([block], stream.counts, minimum)
+        yield from tally.rows()
     if task.settings.mixture:
         yield from _mixture_rows(task, block, gold, _mixed(draw, task, block))
 

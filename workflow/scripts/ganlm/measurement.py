@@ -15,12 +15,16 @@ WINDOW = "window"
 EXACT = "exact"
 RB_IBS_PATIENCE = 10
 FIXED_DRAWS = ("plug-in", "smoothed", "harmonic")
+WHOLE = "whole"
 
 
 class Row(NamedTuple):
     """A line of a result file. `total` is a sum over the tokens of a block, in bits or as a score.
 
-    `draws` is N, or the cap of `ibs`; 0 where neither plays a part.
+    `draws` is N, or the cap of `ibs`; 0 where neither plays a part. `group` is 0, except where blocks share
+    their draws: there, rows with the number of a group of draws hold what this group added to the total,
+    and `variance`, which assumes that every block has draws of its own, is nan. `view` is WHOLE, except where
+    a row holds only the tokens of one `bin` of a view, in the stretch of text that begins with `block`.
     """
 
     protocol: str
@@ -34,6 +38,12 @@ class Row(NamedTuple):
     variance: float
     drawn: float
     never_hit: int
+    group: int = 0
+    view: str = WHOLE
+    bin: int = 0
+
+
+BLOCK_COLUMNS = [name for name in Row._fields if name not in ("view", "bin")]
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class Settings:
     pseudocount: float
     mixture: float
     characters: int | None
+    explicit_characters: int | None
     seed: int
 
     @classmethod
@@ -150,13 +161,16 @@ def tasks(
 ) -> Iterator[Task]:
     """One task per protocol, for the `shard[0]`-th of `shard[1]` shards, counted from 1.
 
-    Explicit models are cheap enough for the whole text; a table of counts says itself what it covers; others
-    are measured on the subset. A carried state cannot be divided: it belongs to the first shard.
+    How much of the text is measured depends on what can be had of a model: exact bits are cheap, draws are
+    not, and a table of counts says itself what it covers. Blocks of models with draws are always among those
+    of exact ones, so that the two can be compared. A carried state cannot be divided: it belongs to
+    the first shard.
     """
     index, count = shard
     grid = Grid(len(text.tokens), settings.block)
-    everywhere = strength in ("explicit", "counts")
-    chosen = range(len(grid)) if everywhere else grid.subset(settings.characters, settings.seed)
+    chosen = grid.subset(None if strength == "counts" else settings.characters, settings.seed)
+    if strength == "explicit":
+        chosen = np.union1d(chosen, grid.subset(settings.explicit_characters, settings.seed))
     mine = grid.shard(index - 1, count)
     for protocol in map(Protocol.parse, windows):
         blocks = [int(block) for block in chosen if block in mine]

@@ -1,17 +1,21 @@
-"""Finished blocks survive a crash: an append-only journal beside the result, deleted with success."""
+"""Finished work survives a crash: an append-only journal beside the result, deleted when a run is done."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from glob import escape
 from pathlib import Path
 from threading import Lock
 
+import numpy as np
+
+from ganlm.files import complete, write_text
 from ganlm.logs import Progress
-from ganlm.measurement import Row, Task
+from ganlm.measurement import WHOLE, Row, Task
 
 
 class Journal:
-    """Rows of finished blocks of one evaluation.
+    """Rows of finished blocks of one evaluation, and arrays that are its intermediate results.
 
     The first line is the key: everything the rows depend on. A journal with another key is started over.
     A line that a crash cut short is ignored, and so is all after it.
@@ -20,7 +24,11 @@ class Journal:
     def __init__(self, path: Path, key: object) -> None:
         self._path, self._lock = path, Lock()
         header = json.dumps(key, sort_keys=True)
-        self.rows = [Row(*row) for finished in self._read(header) for row in finished]
+        found, *lines = self._lines()
+        if found != header:
+            lines = []
+            self._delete_arrays()
+        self.rows = _distinct(Row(*row) for finished in _whole(lines) for row in finished)
         self._write([header, *([json.dumps(self.rows)] if self.rows else [])])
 
     def run(self, measure_block: Callable[[int], list[Row]], task: Task, workers: int) -> list[Row]:
@@ -30,7 +38,7 @@ class Journal:
         that is finished stays in the journal.
         """
         name = task.protocol.name
-        finished = {row.block for row in self.rows if row.protocol == name}
+        finished = {row.block for row in self.rows if (row.protocol, row.view) == (name, WHOLE)}
         pending = [int(block) for block in task.blocks if block not in finished]
         progress = Progress(f"{task.model} {name}", len(task.blocks), "blocks", start=len(finished))
 
@@ -49,27 +57,43 @@ class Journal:
         rows = [row for row in self.rows if row.protocol == name]
         return sorted(rows, key=lambda row: row.block)
 
+    def array(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """The array of that name, memory-mapped from the file beside the journal; made if there is none."""
+        path = self._path.with_name(f"{self._path.name}.{name}.npy")
+        if not path.exists():
+            made = make()
+            with complete(path) as temporary, temporary.open("wb") as file:
+                np.save(file, made)
+        return np.lib.format.open_memmap(path, mode="r")
+
     def _add(self, rows: list[Row]) -> None:
         with self._lock, self._path.open("a", encoding="utf-8") as file:
             self.rows.extend(rows)
             file.write(json.dumps(rows) + "\n")
 
-    def delete(self) -> None:
-        """The result is written; nothing is left to resume."""
-        self._path.unlink(missing_ok=True)
+    def _delete_arrays(self) -> None:
+        for path in self._path.parent.glob(f"{escape(self._path.name)}.*.npy"):
+            path.unlink()
 
     def _write(self, lines: list[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_suffix(".part")
-        temporary.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-        temporary.replace(self._path)
+        write_text(self._path, "".join(line + "\n" for line in lines))
 
-    def _read(self, header: str) -> Iterator[list]:
+    def _lines(self) -> list[str]:
         if not self._path.exists():
+            return [""]
+        return self._path.read_text(encoding="utf-8", errors="replace").split("\n")
+
+
+def _distinct(rows: Iterable[Row]) -> list[Row]:
+    """Each row once: a process that outlived its job may have added what its successor added too."""
+    return list({row._replace(total=0, variance=0, drawn=0, never_hit=0): row for row in rows}.values())
+
+
+def _whole(lines: list[str]) -> Iterator[list]:
+    """What the lines say, up to the first that a crash cut short."""
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
             return
-        found, *lines = self._path.read_text(encoding="utf-8", errors="replace").split("\n")
-        for line in lines if found == header else ():
-            try:
-                yield json.loads(line)
-            except ValueError:
-                return

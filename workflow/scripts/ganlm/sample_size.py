@@ -26,6 +26,11 @@ def hoeffding_draws(gamma: float, epsilon: float, alphabet_size: int = 1) -> int
     return math.ceil(math.log(2 * alphabet_size / epsilon) / (2 * gamma**2))
 
 
+def hoeffding_gamma(draws: int, epsilon: float, alphabet_size: int = 1) -> float:
+    """√(ln(2|V|/ε) / 2N): the accuracy that so many draws guarantee, by the same inequality."""
+    return math.sqrt(math.log(2 * alphabet_size / epsilon) / (2 * draws))
+
+
 def bernstein_draws(gamma: float, epsilon: float, p: float, alphabet_size: int = 1) -> int:
     """ln(2|V|/ε) (2p(1-p) + 2γ/3) / γ², if every p_v <= p <= 1/2 (Bernstein 1924 + union)."""
     spread = 2 * p * (1 - p) + 2 * gamma / 3

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ _OPENERS = {"plain": Path.open, "gz": gzip.open, "xz": lzma.open, "bz2": bz2.ope
 # ZipExtFile bounds its memory for these two only: other methods unpack whole blocks at once.
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ZIP_ENCRYPTED = 0x1
+_LARGEST_RATIO = 100
 
 _DAMAGE = (
     EOFError,
@@ -39,19 +41,25 @@ class TextFileError(ValueError):
 
 
 def read_chunks(
-    path: Path, limit: int | None = None, chunk_bytes: int = 1 << 22, max_bytes: int = 1 << 36
+    path: Path,
+    limit: int | None = None,
+    chunk_bytes: int = 1 << 22,
+    max_bytes: int = 1 << 36,
+    bomb_bytes: int = 1 << 28,
 ) -> Iterator[bytes]:
     """Yield the unpacked bytes of `path`: chunks of `chunk_bytes`, the last one shorter.
 
     `limit` ends the text early. A text longer than `max_bytes` is refused; what counts is what was
     really unpacked, because the header of a decompression bomb lies. The default, 64 GiB, lets
-    every usual corpus pass (English Wikipedia is some 20 GB of text), yet stops a bomb.
+    every usual corpus pass (English Wikipedia is some 20 GB of text). No text packs to less than a
+    hundredth, so what does, and is longer than `bomb_bytes`, is refused long before it fills a disk.
     Whatever is wrong with the file is a `TextFileError`.
     """
     if chunk_bytes < 1 or (limit is not None and limit < 0):
         raise ValueError(f"chunk_bytes={chunk_bytes} must be positive and limit={limit} not negative.")
     done = 0
     with _explained_errors(path), _opened(path) as stream:
+        packed = path.stat().st_size
         while done != limit:
             chunk = stream.read(chunk_bytes if limit is None else min(chunk_bytes, limit - done))
             if not chunk:
@@ -61,6 +69,11 @@ def read_chunks(
                 raise TextFileError(
                     f"{path} unpacks to more than the {max_bytes:,} bytes allowed: "
                     "check that it is the right file, or allow more (max_bytes)."
+                )
+            if done > max(bomb_bytes, _LARGEST_RATIO * packed):
+                raise TextFileError(
+                    f"{path} unpacks to more than {_LARGEST_RATIO} times its size, as no text does: "
+                    "do not trust this file."
                 )
             yield chunk
 
@@ -129,6 +142,8 @@ def _only_member(path: Path, members: list[zipfile.ZipInfo]) -> zipfile.ZipInfo:
             f"{path} holds the file {member.filename!r}, a path that leaves its folder: "
             "do not trust this zip."
         )
+    if stat.S_ISLNK(member.external_attr >> 16):
+        raise TextFileError(f"{path} holds a link instead of a text: do not trust this zip.")
     if member.flag_bits & _ZIP_ENCRYPTED:
         raise TextFileError(f"{path} is encrypted: pack the text without a password.")
     if member.compress_type not in _ZIP_METHODS:

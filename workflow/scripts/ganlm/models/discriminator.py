@@ -1,15 +1,18 @@
 """SeqGAN's discriminator: convolutions of many widths, maximum over time, one highway layer.
 
 The input is a sequence of tokens, so the embedding is folded into the filters first, and the convolution
-becomes a product of one-hot windows with these tables: |V| = 27 columns per token instead of 64, and no
-gradient with respect to the input. The result is that of the published network (Yu et al. 2017), and so is
-the start: truncated normal filters and output, a highway layer with TensorFlow's default, Glorot's uniform.
+adds rows of these tables: see `strongest_match`. The result is that of the published network (Yu et al.
+2017), and so is the start: truncated normal filters and output, a highway layer with TensorFlow's default,
+Glorot's uniform.
 """
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
+
+from ganlm.models.strongest_match import StrongestMatch
 
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20)
 FILTERS = (100, 200, 200, 200, 200, 100, 100, 100, 100, 100, 160, 160)
@@ -35,14 +38,8 @@ class Discriminator(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits for sequences of shape (rows, length)."""
-        one_hot = nn.functional.one_hot(tokens, len(self.embedding)).to(self._dtype(tokens))
-        pooled = torch.cat(
-            [
-                self._pooled(one_hot, weight, bias)
-                for weight, bias in zip(self.filters, self.biases, strict=True)
-            ],
-            dim=1,
-        )
+        matches = [StrongestMatch.apply(table, tokens, len(self.embedding)) for table in self._tables()]
+        pooled = (torch.cat(matches, dim=1) + torch.cat(tuple(self.biases))).relu()
         candidate, gate = self.highway(pooled).chunk(2, dim=1)
         gate = gate.sigmoid()
         return self.output(self.dropout(gate * candidate.relu() + (1 - gate) * pooled))
@@ -55,17 +52,14 @@ class Discriminator(nn.Module):
         """Half the squared norm of the output layer, which is all that the published code regularises."""
         return (self.output.weight.square().sum() + self.output.bias.square().sum()) / 2
 
-    def _pooled(self, one_hot: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """max over t of relu(Σ_j W_j e(x_{t+j}) + b), with the tables W_j e(·) made first."""
-        width = len(weight)
-        table = (self.embedding @ weight).transpose(0, 1).flatten(0, 1)
-        windows = one_hot.unfold(1, width, 1).flatten(2)
-        return ((windows @ table).amax(dim=1) + bias).relu()
-
-    def _dtype(self, tokens: Tensor) -> torch.dtype:
-        """One-hot vectors are exact in any precision: take the one that products are made in."""
-        device = tokens.device.type
-        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.dtype
+    def _tables(self) -> Iterator[Tensor]:
+        """Of each width, W_j e(v) for all offsets j and tokens v: all filters in one product."""
+        kernels = torch.cat([weight.transpose(0, 1).flatten(1) for weight in self.filters], dim=1)
+        with torch.autocast(kernels.device.type, enabled=False):
+            tables = self.embedding @ kernels
+        sizes = [weight[:, 0].numel() for weight in self.filters]
+        for weight, table in zip(self.filters, tables.split(sizes, dim=1), strict=True):
+            yield table.unflatten(1, (len(weight), -1)).transpose(0, 1).flatten(0, 1)
 
 
 def _truncated(width: int, embedding: int, filters: int) -> nn.Parameter:

@@ -11,12 +11,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ganlm.device import choose_device
 from ganlm.generator import Explicit, Surroundings
+from ganlm.models.weights import load_weights
 
 START = 0
 STEPS_AT_ONCE = 128
@@ -128,11 +128,11 @@ def save(network: LanguageModel, path: Path) -> None:
 def load(parameters: dict, files: list[str], surroundings: Surroundings) -> Lstm:
     """The model that training saved in `files`."""
     network = LanguageModel(surroundings.vocabulary, Architecture.parse(parameters))
-    try:
-        network.load_state_dict(load_file(files[0]))
-    except (SafetensorError, RuntimeError) as error:
-        raise ValueError(
-            f"{files[0]} holds no weights of an LSTM of these sizes: delete it to train again"
-        ) from error
+    load_weights(network, files[0])
+    return ready(network, surroundings)
+
+
+def ready(network: LanguageModel, surroundings: Surroundings) -> Lstm:
+    """A network with weights, behind the evaluator's contract."""
     torch.set_num_threads(surroundings.workers)
-    return Lstm(network, choose_device())
+    return Lstm(network, choose_device(surroundings.device))

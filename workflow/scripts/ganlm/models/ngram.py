@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from ganlm.generator import Explicit, Surroundings
@@ -139,11 +140,16 @@ class NGram(Explicit):
     @classmethod
     def load(cls, path: Path, vocabulary: int, settings: Settings) -> Self:
         """Read what `save` wrote."""
-        arrays: Mapping[str, np.ndarray] = load_file(path)
-        levels = tuple(
-            Level(arrays[f"keys.{length}"], arrays[f"counts.{length}"])
-            for length in range(1, len(arrays) // 2 + 1)
-        )
+        try:
+            arrays: Mapping[str, np.ndarray] = load_file(path)
+            levels = tuple(
+                Level(arrays[f"keys.{length}"], arrays[f"counts.{length}"])
+                for length in range(1, max(len(arrays) // 2, 1) + 1)
+            )
+        except (SafetensorError, KeyError) as error:
+            raise ValueError(
+                f"{path} holds no counts of n-grams ({error}): delete it to train again"
+            ) from None
         return cls(Trie(vocabulary, levels), settings)
 
 

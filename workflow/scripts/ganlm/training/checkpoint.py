@@ -8,8 +8,9 @@ import fcntl
 import json
 import logging
 import os
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,13 +29,32 @@ class CheckpointError(ValueError):
 
 
 class Checkpoint:
-    """`resume.safetensors` beside a stage's outputs: written atomically, deleted with success."""
+    """`resume.safetensors` beside a stage's outputs: written atomically, deleted when a run is done."""
 
-    def __init__(self, folder: Path, key: object, every_seconds: float) -> None:
+    def __init__(
+        self, folder: Path, key: object, every_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.path = folder / "resume.safetensors"
         self._key = json.dumps(key, sort_keys=True)
         self._every_seconds = every_seconds
-        self._last = time.monotonic()
+        self._clock = clock
+        self._saved = self._asked = clock()
+        self._told_to_end = False
+
+    @contextmanager
+    def saving_on_sigterm(self) -> Iterator[None]:
+        """Let SIGTERM, what a queue sends some time before it kills, end training with the step it is in.
+
+        That step is saved, and the process ends with status EX_TEMPFAIL (75): to be tried again.
+        """
+        before = signal.signal(signal.SIGTERM, self._end_soon)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _end_soon(self, *_: object) -> None:
+        self._told_to_end = True
 
     def load(self) -> tuple[dict[str, Tensor], dict] | None:
         """Tensors and progress of the interrupted run, None if there is none or it was another run."""
@@ -51,24 +71,30 @@ class Checkpoint:
         if metadata.get("key") != self._key:
             logger.warning("%s belongs to other settings, code or data: training from the start", self.path)
             return None
-        return tensors, json.loads(metadata["progress"])
+        try:
+            return tensors, json.loads(metadata["progress"])
+        except (KeyError, ValueError):
+            raise CheckpointError(
+                f"{self.path} does not say how far it is: delete it to train from the start"
+            ) from None
 
     def due(self) -> bool:
-        """Whether as much time has passed as may be lost."""
-        return time.monotonic() - self._last >= self._every_seconds
+        """Whether one more step as long as the last would put more time at risk than may be lost."""
+        now = self._clock()
+        step, self._asked = now - self._asked, now
+        return self._told_to_end or now - self._saved + step >= self._every_seconds
 
     def save(self, tensors: dict[str, Tensor], progress: dict) -> None:
-        """Replace the checkpoint by a newer one."""
+        """Replace the checkpoint by a newer one; the last one of a process that was told to end."""
         metadata = {"key": self._key, "progress": json.dumps(progress)}
         with complete(self.path) as temporary:
             save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
-        self._last = time.monotonic()
-
-    def delete(self) -> None:
-        """The outputs are written; nothing is left to resume."""
-        self.path.unlink(missing_ok=True)
+        self._saved = self._clock()
+        if self._told_to_end:
+            logger.warning("ended by SIGTERM; %s is saved, the same command goes on from there", self.path)
+            raise SystemExit(os.EX_TEMPFAIL)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ follow from its number, so training can stop and go on between any two epochs.
 
 import logging
 import math
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -17,12 +18,9 @@ from ganlm.logs import Progress
 from ganlm.models.lstm import LanguageModel, Lstm, shifted
 from ganlm.randomness import keyed_rng, keyed_seed
 from ganlm.training.checkpoint import Checkpoint, collect, restore
+from ganlm.training.divergence import DivergenceError
 
 logger = logging.getLogger(__name__)
-
-
-class DivergenceError(ValueError):
-    """Training went wrong in a way that more of it does not mend."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +54,12 @@ class Settings:
 class Outcome:
     """What training has come to: the record of its epochs, and the best weights on validation."""
 
-    history: list[dict]
-    best: dict[str, Tensor]
-    best_epoch: int
-    best_bpc: float
+    history: list[dict] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_epoch: int = 0
+    best_bpc: float = math.inf
+    diverged_in: int | None = None
 
 
 def epoch_windows(tokens: np.ndarray, epoch: int, settings: Settings) -> np.ndarray:
@@ -91,22 +91,30 @@ def train(
     network: LanguageModel, train_tokens: np.ndarray, valid_tokens: np.ndarray, settings: Settings,
     device: torch.device, checkpoint: Checkpoint,
 ) -> Outcome:  # fmt: skip
-    """Train to the last epoch, from the checkpoint if there is one."""
+    """Train to the last epoch, from the checkpoint if there is one.
+
+    Training that diverges ends there, with the weights of the epoch before.
+    """
     network.to(device)
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
-    outcome = Outcome([], {}, 0, math.inf)
+    outcome = Outcome()
     if (found := checkpoint.load()) is not None:
         _resume(found, network, optimizer, outcome)
         logger.info("resuming after epoch %d", len(outcome.history))
     progress = Progress("pretrain_lm", settings.epochs, "epochs", start=len(outcome.history))
     for epoch in range(len(outcome.history) + 1, settings.epochs + 1):
+        begin, before = time.monotonic(), _copy(network)
         record = _epoch(network, optimizer, train_tokens, epoch, settings, device)
-        _check_finite(record, outcome, checkpoint)
+        if _has_diverged(record, network.output.out_features, outcome):
+            network.load_state_dict(before)
+            outcome.diverged_in = epoch
+            break
+        outcome.seconds.append(time.monotonic() - begin)
         if epoch % settings.validate_every == 0 or epoch == settings.epochs:
             record["validation_bpc"] = validate(network, valid_tokens, settings, device)
             _keep_best(outcome, network, epoch, record["validation_bpc"])
         outcome.history.append(record)
-        progress.update(epoch, loss=record["loss"], bpc=record["validation_bpc"])
+        progress.update(epoch, loss=record["loss"], best_bpc=outcome.best_bpc)
         if checkpoint.due() or epoch in (outcome.best_epoch, settings.epochs):
             _save(checkpoint, network, optimizer, outcome)
     return outcome
@@ -143,9 +151,17 @@ def _epoch(
         norms.append(nn.utils.clip_grad_norm_(network.parameters(), settings.clip))
         optimizer.step()
         losses.append(loss.detach())
-    loss, norm = float(torch.stack(losses).mean()), float(torch.stack(norms).mean())
-    bits = loss / math.log(2)
-    return {"epoch": epoch, "loss": bits, "gradient_norm": norm, "validation_bpc": math.nan}
+    loss, norms = float(torch.stack(losses).mean()), torch.stack(norms)
+    return {
+        "epoch": epoch,
+        "tokens": settings.updates * settings.batch * settings.window,
+        "learning_rate": settings.rate(epoch),
+        "loss": loss / math.log(2),
+        "gradient_norm": float(norms.mean()),
+        "largest_gradient_norm": float(norms.max()),
+        "recurrent_weight_rms": float(network.lstm.weight_hh_l0.detach().square().mean().sqrt()),
+        "validation_bpc": math.nan,
+    }
 
 
 def _on_device(windows: np.ndarray, device: torch.device) -> Iterator[Tensor]:
@@ -164,21 +180,33 @@ def _loss(
     return loss, tuple(part.detach() for part in state)
 
 
-def _check_finite(record: dict, outcome: Outcome, checkpoint: Checkpoint) -> None:
-    """An infinite gradient is as bad as an infinite loss: clipping turns it into NaN."""
-    loss, norm = record["loss"], record["gradient_norm"]
-    if not (math.isfinite(loss) and math.isfinite(norm)):
-        kept = f"{checkpoint.path} keeps epoch {outcome.best_epoch}" if outcome.best else "nothing is kept"
-        raise DivergenceError(
-            f"the loss became {loss} and its gradient {norm} in epoch {record['epoch']}: lower the learning "
-            f"rate or use float32; {kept}"
-        )
+def _has_diverged(record: dict, vocabulary: int, outcome: Outcome) -> bool:
+    """Whether more training would mend nothing; an error if nothing was validated that could be used.
+
+    An infinite gradient is as bad as an infinite loss: clipping turns it into NaN. A network that once was
+    better than guessing, log2 |V| bits, and now needs twice as much, has left the region where it can learn.
+    """
+    loss, norm, guessing = record["loss"], record["gradient_norm"], math.log2(vocabulary)
+    worse = loss > 2 * guessing and any(earlier["loss"] < guessing for earlier in outcome.history)
+    if not worse and math.isfinite(loss) and math.isfinite(norm):
+        return False
+    what = (
+        f"training diverged in epoch {record['epoch']}: the loss is {loss:.3g} bits, guessing costs "
+        f"{guessing:.3g}, and the gradient is {norm:.3g}"
+    )
+    if not outcome.best:
+        raise DivergenceError(f"{what}; nothing was validated before: lower the learning rate")
+    logger.warning("%s; the best weights, of epoch %d, are kept", what, outcome.best_epoch)
+    return True
+
+
+def _copy(network: LanguageModel) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
 
 
 def _keep_best(outcome: Outcome, network: LanguageModel, epoch: int, bpc: float) -> None:
     if bpc < outcome.best_bpc:
-        weights = {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
-        outcome.best, outcome.best_epoch, outcome.best_bpc = weights, epoch, bpc
+        outcome.best, outcome.best_epoch, outcome.best_bpc = _copy(network), epoch, bpc
 
 
 def _save(
@@ -186,8 +214,8 @@ def _save(
 ) -> None:
     tensors = collect(network=network, optimizer=optimizer)
     tensors |= {f"best/{name}": tensor for name, tensor in outcome.best.items()}
-    progress = {"history": outcome.history, "best_epoch": outcome.best_epoch, "best_bpc": outcome.best_bpc}
-    checkpoint.save(tensors, progress)
+    kept = ("history", "seconds", "best_epoch", "best_bpc")
+    checkpoint.save(tensors, {name: getattr(outcome, name) for name in kept})
 
 
 def _resume(
@@ -198,6 +226,6 @@ def _resume(
 ) -> None:
     tensors, progress = found
     restore(tensors, network=network, optimizer=optimizer)
-    outcome.history = progress["history"]
-    outcome.best_epoch, outcome.best_bpc = progress["best_epoch"], progress["best_bpc"]
+    for name, value in progress.items():
+        setattr(outcome, name, value)
     outcome.best = {name.removeprefix("best/"): t for name, t in tensors.items() if name.startswith("best/")}

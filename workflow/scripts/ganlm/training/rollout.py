@@ -11,7 +11,8 @@ from torch import Tensor
 from ganlm.models.discriminator import Discriminator
 from ganlm.models.lstm import START, LanguageModel
 
-SCORED_AT_ONCE = 4096
+# A CPU is fastest while the states of a batch stay in its cache, a GPU the more rows it gets.
+ROWS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
 
 State = tuple[Tensor, Tensor]
 
@@ -25,6 +26,12 @@ def draw(logits: Tensor, random: torch.Generator) -> Tensor:
 @torch.no_grad()
 def sample(network: LanguageModel, rows: int, length: int, random: torch.Generator) -> Tensor:
     """Sequences of shape (rows, length); dropout acts if the network is in training mode."""
+    at_once = ROWS_AT_ONCE[random.device.type]
+    pieces = [min(at_once, rows - start) for start in range(0, rows, at_once)]
+    return torch.cat([_sample(network, piece, length, random) for piece in pieces])
+
+
+def _sample(network: LanguageModel, rows: int, length: int, random: torch.Generator) -> Tensor:
     token = torch.full((rows, 1), START, device=random.device)
     tokens, state = [], None
     for _ in range(length):
@@ -43,10 +50,14 @@ def rewards(
     random: torch.Generator,
 ) -> Tensor:
     """Reward of every token of `samples`, shape (rows, length), averaged over `repeats` completions."""
-    completed = completions(policy, samples, repeats, random)
-    scores = [discriminator.real(part) for part in completed.flatten(0, 2).split(SCORED_AT_ONCE)]
-    means = torch.cat(scores).view(completed.shape[:3]).mean(dim=1)
-    return torch.cat([means, discriminator.real(samples)[None]]).T
+    at_once = ROWS_AT_ONCE[random.device.type]
+    rows = max(1, at_once // (repeats * max(1, samples.shape[1] - 1)))
+    means = []
+    for some in samples.split(rows):
+        completed = completions(policy, some, repeats, random)
+        scores = [discriminator.real(part) for part in completed.flatten(0, 2).split(at_once)]
+        means.append(torch.cat(scores).view(completed.shape[:3]).mean(dim=1).T)
+    return torch.cat([torch.cat(means), discriminator.real(samples)[:, None]], dim=1)
 
 
 def completions(policy: LanguageModel, samples: Tensor, repeats: int, random: torch.Generator) -> Tensor:

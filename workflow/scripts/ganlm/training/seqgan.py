@@ -7,27 +7,21 @@ while sampling, a summed policy loss. All randomness is keyed by phase and step,
 on between any two steps.
 """
 
-import logging
-import math
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ganlm.logs import Progress
 from ganlm.models.discriminator import Discriminator
 from ganlm.models.lstm import LanguageModel, shifted
 from ganlm.randomness import keyed_rng, keyed_seed
-from ganlm.training.checkpoint import Checkpoint, collect, restore
-from ganlm.training.mle import DivergenceError
+from ganlm.training import adversarial
+from ganlm.training.mle import validate
 from ganlm.training.rollout import rewards, sample
-
-logger = logging.getLogger(__name__)
-
-KEPT = "epoch-"
 
 
 @dataclass(frozen=True)
@@ -46,6 +40,9 @@ class Settings:
     discriminator_rate: float
     clip: float
     penalty: float
+    discriminator_embedding: int
+    discriminator_dropout: float
+    held_out: int
     shuffle: bool
     rollout_lag: float
     sampling_dropout: bool
@@ -64,17 +61,14 @@ class Settings:
         return self.pretrain_rounds + self.epochs * (1 + self.rounds)
 
 
-@dataclass
-class Players:
-    """Everything that training changes."""
+@dataclass(kw_only=True)
+class Players(adversarial.Players):
+    """A generator, the policy that completes its sentences, and what judges them."""
 
     generator: LanguageModel
     policy: LanguageModel
     discriminator: Discriminator
-    generator_adam: torch.optim.Optimizer
     discriminator_adam: torch.optim.Optimizer
-    history: list[dict] = field(default_factory=list)
-    kept: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
     def from_generator(
@@ -82,27 +76,20 @@ class Players:
     ) -> "Players":
         """A fresh discriminator and fresh optimizers; the roll-out policy starts as the generator."""
         generator = generator.to(device)
-        discriminator = Discriminator(vocabulary, settings.length).to(device)
+        discriminator = Discriminator(
+            vocabulary, settings.length, settings.discriminator_embedding, settings.discriminator_dropout
+        ).to(device)
+        adam = torch.optim.Adam
         return cls(
-            generator,
-            deepcopy(generator),
-            discriminator,
-            torch.optim.Adam(generator.parameters(), lr=settings.learning_rate),
-            torch.optim.Adam(discriminator.parameters(), lr=settings.discriminator_rate, fused=True),
+            generator=generator,
+            policy=deepcopy(generator),
+            discriminator=discriminator,
+            generator_adam=adam(generator.parameters(), lr=settings.learning_rate),
+            discriminator_adam=adam(discriminator.parameters(), lr=settings.discriminator_rate, fused=True),
         )
 
-    def keep(self, epoch: int) -> None:
-        """Remember the generator as it is now."""
-        for name, tensor in self.generator.state_dict().items():
-            self.kept[f"{KEPT}{epoch}/{name}"] = tensor.detach().cpu().clone()
-
-    def weights(self, epoch: int) -> dict[str, Tensor]:
-        """The generator that was kept after an epoch."""
-        prefix = f"{KEPT}{epoch}/"
-        return {name.removeprefix(prefix): t for name, t in self.kept.items() if name.startswith(prefix)}
-
     def parts(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
-        """By the name under which a checkpoint holds them."""
+        """All five."""
         return {
             "generator": self.generator,
             "policy": self.policy,
@@ -112,13 +99,16 @@ class Players:
         }
 
 
-class Trainer:
-    """The loop, one step at a time."""
+class Trainer(adversarial.Loop):
+    """Rounds of the discriminator, and between them steps of the policy."""
+
+    stage: ClassVar[str] = "adversarial_train"
+    unit: ClassVar[str] = "steps"
 
     def __init__(
         self, players: Players, train: np.ndarray, valid: np.ndarray, settings: Settings, device: torch.device
     ) -> None:
-        self.players, self.settings, self.device = players, settings, device
+        super().__init__(players, settings, device)
         self._train, self._valid = train, valid
         for part, tokens in (("train", train), ("validation", valid)):
             if len(tokens) < settings.length:
@@ -126,32 +116,6 @@ class Trainer:
                     f"the {part} part has {len(tokens):,} tokens, but a sequence has {settings.length}: "
                     "use a longer text, or lower length"
                 )
-
-    def run(self, checkpoint: Checkpoint) -> None:
-        """All steps that are left; the generators of the epochs in `keep` are kept."""
-        players, settings, saved = self.players, self.settings, 0
-        if (found := checkpoint.load()) is not None:
-            saved = self._resume(*found)
-            logger.info("resuming after step %d of %d", saved, settings.steps)
-        line = Progress("adversarial_train", settings.steps, "steps", start=saved)
-        for step in range(saved, settings.steps):
-            record = self.step(step)
-            _check_finite(record, f"{checkpoint.path} keeps step {saved}" if saved else "nothing is kept")
-            players.history.append({"step": step} | record)
-            if record["epoch"] in settings.keep and self._ends_epoch(step):
-                players.keep(record["epoch"])
-            line.update(step + 1, **{name: value for name, value in record.items() if name != "epoch"})
-            if checkpoint.due():
-                saved = step + 1
-                progress = {"step": saved, "history": players.history}
-                checkpoint.save(collect(**players.parts()) | players.kept, progress)
-
-    def _resume(self, tensors: dict[str, Tensor], progress: dict) -> int:
-        """Put everything back in place; the number of steps that are done."""
-        restore(tensors, **self.players.parts())
-        self.players.kept = {name: tensor for name, tensor in tensors.items() if name.startswith(KEPT)}
-        self.players.history = progress["history"]
-        return progress["step"]
 
     def step(self, step: int) -> dict:
         """A round of the discriminator or a step of the policy; what it came to."""
@@ -161,6 +125,9 @@ class Trainer:
             keyed_seed(self.settings.seed, "draws", step) % 2**63
         )
         record = self.policy_step(random) if epoch and within == 0 else self.discriminator_round(step, random)
+        if self.ends_epoch(step):
+            bpc = validate(self.players.generator, self._valid, self.settings, self.device)
+            record["validation_bpc"] = bpc
         return {"epoch": epoch} | record
 
     def _place(self, step: int) -> tuple[int, int]:
@@ -170,7 +137,8 @@ class Trainer:
         epoch, within = divmod(step - self.settings.pretrain_rounds, 1 + self.settings.rounds)
         return epoch + 1, within
 
-    def _ends_epoch(self, step: int) -> bool:
+    def ends_epoch(self, step: int) -> bool:
+        """After the last round of the discriminator."""
         epoch, within = self._place(step)
         return epoch > 0 and within == self.settings.rounds
 
@@ -196,6 +164,7 @@ class Trainer:
         players.generator_adam.step()
         self._follow()
         return {
+            "tokens": samples.numel(),
             "policy_loss": loss.item(),
             "gradient_norm": norm.item(),
             "reward_mean": reward.mean().item(),
@@ -227,7 +196,10 @@ class Trainer:
                 order = torch.randperm(len(sequences), generator=random, device=self.device)
             batches = order.split(settings.batch)
             losses += [self._discriminator_update(sequences[batch], labels[batch]) for batch in batches]
-        return {"discriminator_loss": torch.stack(losses).mean().item()} | self._accuracy(step, random)
+        return {
+            "tokens": settings.passes * sequences.numel(),
+            "discriminator_loss": torch.stack(losses).mean().item(),
+        } | self._accuracy(step, random)
 
     def _discriminator_update(self, sequences: Tensor, labels: Tensor) -> Tensor:
         discriminator, adam = self.players.discriminator, self.players.discriminator_adam
@@ -246,7 +218,7 @@ class Trainer:
     def _accuracy(self, step: int, random: torch.Generator) -> dict:
         """Share of held-out real and of fresh generated sequences that the discriminator tells apart."""
         self.players.discriminator.eval()
-        count = min(1000, self.settings.sequences)
+        count = self.settings.held_out
         with self._autocast():
             real = self.players.discriminator.real(self._reals(self._valid, count, step))
             fake = self.players.discriminator.real(self._fakes(count, random))
@@ -256,11 +228,11 @@ class Trainer:
         }
 
     def _reals(self, tokens: np.ndarray, count: int, step: int) -> Tensor:
-        """Random windows of fixed phase."""
+        """Random windows of fixed phase, none twice while there are enough of them."""
         length = self.settings.length
-        chosen = keyed_rng(self.settings.seed, "reals", len(tokens), step).integers(
-            len(tokens) // length, size=count
-        )
+        there = len(tokens) // length
+        rng = keyed_rng(self.settings.seed, "reals", len(tokens), step)
+        chosen = rng.choice(there, count, replace=count > there)
         windows = tokens[chosen[:, None] * length + np.arange(length)].astype(np.int64)
         return torch.from_numpy(windows).to(self.device)
 
@@ -272,17 +244,3 @@ class Trainer:
     def _backend_with_gradient(self) -> AbstractContextManager:
         """cuDNN has no backward pass of an LSTM in evaluation mode; PyTorch's own has."""
         return torch.backends.cudnn.flags(enabled=self.settings.sampling_dropout)
-
-    def _autocast(self) -> torch.autocast:
-        enabled = self.settings.precision == "bfloat16"
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
-
-
-def _check_finite(record: dict, kept: str) -> None:
-    """An infinite gradient is as bad as an infinite loss: clipping turns it into NaN."""
-    for name, value in record.items():
-        if not math.isfinite(value):
-            raise DivergenceError(
-                f"{name} became {value} in epoch {record['epoch']} of adversarial training: lower the "
-                f"learning rates or use float32; {kept}"
-            )

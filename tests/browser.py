@@ -1,0 +1,113 @@
+"""Debian's Chromium without a window, driven by its own WebDriver: no package, no download, no network."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = ("chromium", "chromedriver")
+MISSING = "no chromium and chromedriver here: `apt-get install chromium chromium-driver`"
+PHONE, DESKTOP = (390, 844), (1366, 768)
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+_STARTED = re.compile(r"started successfully on port (\d+)")
+TIMEOUT_SECONDS, PATIENCE_SECONDS = 120, 20
+
+
+def is_installed() -> bool:
+    return all(map(shutil.which, PROGRAMS))
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A session. Names follow https://www.w3.org/TR/webdriver2/."""
+
+    url: str
+
+    def open(self, path: Path) -> None:
+        self._post("url", url=path.resolve().as_uri())
+
+    def resize(self, width: int, height: int) -> None:
+        """The size of the page: a window cannot be as narrow as a phone."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._post("goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=metrics)
+
+    def run(self, script: str, *arguments: object) -> object:
+        return self._post("execute/sync", script=script, args=list(arguments))
+
+    def wait(self, script: str) -> object:
+        """What a script returns, once that is something."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not (found := self.run(script)):
+            assert time.monotonic() < deadline, f"still nothing after {PATIENCE_SECONDS} s: {script}"
+            time.sleep(0.05)
+        return found
+
+    def click(self, xpath: str) -> None:
+        """As a reader would: what is hidden or covered cannot be clicked."""
+        element = self._post("element", using="xpath", value=xpath)[_ELEMENT]
+        self._post(f"element/{element}/click")
+
+    def inside(self, frame: int | None) -> None:
+        """Go into a frame of the page; None leads out again."""
+        self._post("frame", id=frame)
+
+    def errors(self) -> list[str]:
+        """What the console complained about since the last call."""
+        return [
+            entry["message"] for entry in self._post("se/log", type="browser") if entry["level"] == "SEVERE"
+        ]
+
+    def screenshot(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(_request(f"{self.url}/screenshot")))
+
+    def _post(self, command: str, **body: object) -> object:
+        return _request(f"{self.url}/{command}", body)
+
+
+def _request(url: str, body: dict | None = None, method: str | None = None) -> object:
+    """The value of a reply; an error is one sentence of the driver's."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:
+            return json.load(reply)["value"]
+    except urllib.error.HTTPError as error:
+        raise AssertionError(json.load(error)["value"]["message"]) from None
+
+
+@contextmanager
+def started(profile: Path) -> Iterator[Browser]:
+    """A browser with a profile of its own."""
+    driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = next(found[1] for line in driver.stdout if (found := _STARTED.search(line)))
+        options = {"binary": shutil.which("chromium"), "args": [*FLAGS, f"--user-data-dir={profile}"]}
+        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        root = f"http://127.0.0.1:{port}/session"
+        session = _request(root, {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        try:
+            yield Browser(f"{root}/{session}")
+        finally:
+            _request(f"{root}/{session}", method="DELETE")
+    finally:
+        driver.terminate()
+        driver.wait()

@@ -1,0 +1,1 @@
+"""Figures: one module per part of the argument, one style for all."""
