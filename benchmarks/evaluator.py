@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "workflow" / "scripts"))
 
 from bench_generator import NGramGenerator
 from timing import best_seconds, isolated
-from workbench import DRAWS, EVALUATION, Bench, Line, at_least, at_most
+from workbench import DRAWS, EVALUATION, Bench, Line, at_least, at_most, print_table
 
 from ganlm import measure_explicit, measure_sampled
 from ganlm.corpus import PARTS, Corpus, CorpusSettings, load_tokens, split_corpus
@@ -299,13 +299,10 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=500_000, help="tokens that explicit models score")
     parser.add_argument("--repeats", type=int, default=5, help="turns of each comparison (5)")
     arguments = parser.parse_args()
-    print("| quantity | measured | required | met |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         bench = Bench(folder, _split(arguments.text, folder), arguments.tokens, arguments.repeats)
-        for line in lines(bench):
-            met = {True: "yes", False: "NO", None: ""}[line.met]
-            print(f"| {line.quantity} | {line.measured} | {line.required} | {met} |", flush=True)
+        print_table(lines(bench))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What the parts of the evaluator's benchmark share: a corpus, models, a task, and rows of the table."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,7 @@ EVALUATION = Settings(
     pseudocount=0.5,
     mixture=0.0,
     characters=None,
+    explicit_characters=None,
     seed=1,
 )
 
@@ -36,6 +38,14 @@ class Line(NamedTuple):
     measured: str
     required: str = ""
     met: bool | None = None
+
+
+def print_table(lines: Iterable[Line]) -> None:
+    """Print Markdown, each row as soon as it is measured."""
+    print("| quantity | measured | required | met |\n|---|---|---|---|")
+    for line in lines:
+        met = {True: "yes", False: "NO", None: ""}[line.met]
+        print(f"| {line.quantity} | {line.measured} | {line.required} | {met} |", flush=True)
 
 
 @dataclass(frozen=True)

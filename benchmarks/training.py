@@ -1,0 +1,273 @@
+"""Speed of training at the paper's sizes, as ratios to what this machine can do, measured in the same run.
+
+    python benchmarks/training.py
+    python benchmarks/training.py --threads 1
+
+Prints a Markdown table as `benchmarks/evaluator.py` does. The limit is the rate of a large product of two
+matrices, in float32 and in bfloat16; a stage's arithmetic is counted by hand and divided by its time.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from timing import best_seconds
+from torch import Tensor, nn
+from workbench import Line, print_table
+
+from ganlm.models.discriminator import FILTERS, WIDTHS, Discriminator
+from ganlm.models.lstm import START, Architecture, LanguageModel, Lstm
+from ganlm.textfile import read_chunks
+from ganlm.training import mle, rollout, seqgan
+
+CPU = torch.device("cpu")
+VOCABULARY, EMBEDDING, HIDDEN, BATCH, LENGTH, REPEATS = 27, 8, 512, 64, 20, 16
+SIDE = 2048
+BUNDLED = Path(__file__).parents[1] / "resources" / "text8-2m.xz"
+PRETRAINING = mle.Settings(
+    epochs=1, updates=20, batch=BATCH, window=LENGTH, carry=False, learning_rate=0.01, decay=1, decay_from=6,
+    schedule="constant", clip=5, precision="bfloat16", validate_every=1, validation_tokens=50_000,
+    validation_window=1000, seed=1,
+)  # fmt: skip
+ADVERSARIAL = seqgan.Settings(
+    epochs=1, length=LENGTH, batch=BATCH, sequences=9984, pretrain_rounds=0, rounds=5, passes=3,
+    repeats=REPEATS, learning_rate=0.01, discriminator_rate=1e-4, clip=5, penalty=0.2,
+    discriminator_embedding=64, discriminator_dropout=0.25, held_out=1000, shuffle=True, rollout_lag=0.8,
+    sampling_dropout=False, loss="mean", reward="discriminator", baseline=False, precision="bfloat16",
+    keep=(1,), validation_tokens=50_000, validation_window=1000, seed=1,
+)  # fmt: skip
+UPDATES_PER_EPOCH = (
+    ADVERSARIAL.rounds * ADVERSARIAL.passes * -(-2 * ADVERSARIAL.sequences // ADVERSARIAL.batch)
+)
+
+
+def language_model() -> LanguageModel:
+    """Of the paper's size; speed does not depend on its weights."""
+    torch.manual_seed(1)
+    return LanguageModel(VOCABULARY, Architecture(EMBEDDING, HIDDEN))
+
+
+def text(tokens: int) -> np.ndarray:
+    """Random tokens: speed does not depend on them either."""
+    return np.random.default_rng(1).integers(VOCABULARY, size=tokens).astype(np.uint8)
+
+
+def limits(repeats: int) -> dict[str, float]:
+    """FLOP per second of a large product, by precision."""
+    factors = {kind: torch.randn(SIDE, SIDE, dtype=getattr(torch, kind)) for kind in ("float32", "bfloat16")}
+    seconds = best_seconds([lambda m=matrix: m @ m for matrix in factors.values()], repeats)
+    return {kind: 2 * SIDE**3 / time for kind, time in zip(factors, seconds, strict=True)}
+
+
+def limit_lines(limit: dict[str, float]) -> Iterator[Line]:
+    """What the machine can do."""
+    for kind, rate in limit.items():
+        yield Line(f"matrix product, {kind}, GFLOP/s", f"{rate / 1e9:,.0f}")
+    yield Line("bfloat16 over float32, rate", f"{limit['bfloat16'] / limit['float32']:.1f}")
+
+
+def pretraining_lines(limit: dict[str, float], repeats: int) -> Iterator[Line]:
+    """An epoch of `mle`, data path and clipping and record included, against a bare step of `nn.LSTM`."""
+    tokens = text(2_000_000)
+
+    def epoch(precision: str) -> Callable[[], object]:
+        network, settings = language_model(), replace(PRETRAINING, precision=precision)
+        adam = torch.optim.Adam(network.parameters(), lr=0.01)
+        return lambda: mle._epoch(network, adam, tokens, 1, settings, CPU)
+
+    ours, ours_float32, bare = best_seconds(
+        [epoch("bfloat16"), epoch("float32"), lambda: [bare_step() for _ in range(PRETRAINING.updates)]],
+        repeats,
+    )
+    characters = PRETRAINING.updates * BATCH * LENGTH
+    flop = 3 * 2 * characters * (4 * HIDDEN * (EMBEDDING + HIDDEN) + HIDDEN * VOCABULARY)
+    yield Line("pre-training, characters/s", f"{characters / ours:,.0f}")
+    yield at_least("pre-training over a bare nn.LSTM step under autocast, rate", bare / ours, 0.6)
+    yield Line("pre-training, share of the bfloat16 limit", f"{flop / ours / limit['bfloat16']:.2f}")
+    yield Line("pre-training, bfloat16 over float32, rate", f"{ours_float32 / ours:.1f}")
+
+
+class Bare(nn.Module):
+    """Embedding, LSTM, linear, as in a tutorial."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, EMBEDDING)
+        self.lstm = nn.LSTM(EMBEDDING, HIDDEN, batch_first=True)
+        self.output = nn.Linear(HIDDEN, VOCABULARY)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits."""
+        return self.output(self.lstm(self.embedding(tokens))[0])
+
+
+BARE = Bare()
+BARE_ADAM = torch.optim.Adam(BARE.parameters(), lr=0.01)
+SAME_BATCH = torch.randint(VOCABULARY, (BATCH, LENGTH))
+
+
+def bare_step() -> None:
+    """Forward, backward, Adam on one batch that is always there."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = BARE(SAME_BATCH)
+    loss = nn.functional.cross_entropy(logits.float().flatten(0, 1), SAME_BATCH.flatten())
+    BARE_ADAM.zero_grad(set_to_none=True)
+    loss.backward()
+    BARE_ADAM.step()
+
+
+def precision_lines() -> Iterator[Line]:
+    """The same weights, trained for some updates on the bundled text, evaluated in both precisions."""
+    characters = np.frombuffer(b"".join(read_chunks(BUNDLED)), np.uint8)
+    tokens, network = np.where(characters == ord(" "), 0, characters - ord("a") + 1), language_model()
+    adam = torch.optim.Adam(network.parameters(), lr=0.01)
+    mle._epoch(network, adam, tokens[:-100_000], 1, replace(PRETRAINING, updates=500), CPU)
+    held_out = tokens[-100_000:].reshape(100, -1)
+    model = Lstm(network, CPU)
+    exact, _ = model.surprisal(model.start(len(held_out)), held_out)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded, _ = model.surprisal(model.start(len(held_out)), held_out)
+    yield at_most(
+        "bits of the same weights, difference between bfloat16 and float32",
+        abs(rounded.mean() - exact.mean()),
+        0.001,
+    )
+
+
+@torch.no_grad()
+def naive_rewards(
+    policy: LanguageModel, discriminator: Discriminator, samples: Tensor, random: torch.Generator
+) -> Tensor:
+    """One generation from the start per prefix and repeat, as the published code does; one repeat."""
+    columns = []
+    for given in range(1, samples.shape[1]):
+        token, state, tokens = torch.full_like(samples[:, :1], START), None, []
+        for position in range(samples.shape[1]):
+            logits, state = policy(token, state)
+            drawn = rollout.draw(logits[:, 0], random)[:, None]
+            token = samples[:, position : position + 1] if position < given else drawn
+            tokens.append(token)
+        columns.append(discriminator.real(torch.cat(tokens, dim=1)))
+    return torch.stack([*columns, discriminator.real(samples)], dim=1)
+
+
+def rollout_lines(repeats: int) -> Iterator[Line]:
+    """All prefixes and repeats in one batch against one generation each, of which one repeat is timed."""
+    policy, discriminator = language_model().eval(), Discriminator(VOCABULARY, LENGTH).eval()
+    random = torch.Generator().manual_seed(1)
+    samples = rollout.sample(policy, BATCH, LENGTH, random)
+
+    def autocast(function: Callable[[], object]) -> Callable[[], object]:
+        def run() -> None:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                function()
+
+        return run
+
+    batched, naive, naive_float32 = best_seconds(
+        [
+            autocast(lambda: rollout.rewards(policy, discriminator, samples, REPEATS, random)),
+            autocast(lambda: naive_rewards(policy, discriminator, samples, random)),
+            lambda: naive_rewards(policy, discriminator, samples, random),
+        ],
+        repeats,
+    )
+    yield Line("roll-outs of 16 repeats, seconds", f"{batched:.2f}")
+    yield at_least("naive roll-outs over batched, both in bfloat16, time", REPEATS * naive / batched, 10)
+    yield Line(
+        "naive roll-outs in float32, as published, over batched, time",
+        f"{REPEATS * naive_float32 / batched:.1f}",
+    )
+    yield Line("... steps of the language model saved, the same for any machine", f"{steps_saved():.1f}")
+
+
+def steps_saved() -> float:
+    """Rows that the naive loop advances over those that are advanced here; both score as many sequences."""
+    return (LENGTH - 1) * LENGTH / sum(range(1, LENGTH - 1))
+
+
+def adversarial_lines(limit: dict[str, float], repeats: int) -> Iterator[Line]:
+    """What an adversarial epoch is made of: updates of the discriminator, sampling, one policy step."""
+    players = seqgan.Players.from_generator(language_model(), VOCABULARY, ADVERSARIAL, CPU)
+    trainer = seqgan.Trainer(players, text(500_000), text(500_000), ADVERSARIAL, CPU)
+    sequences = torch.randint(VOCABULARY, (BATCH, LENGTH))
+    labels = torch.arange(BATCH) % 2
+    random = torch.Generator().manual_seed(1)
+    update, highway, adam, fakes, policy = best_seconds(
+        [
+            lambda: [trainer._discriminator_update(sequences, labels) for _ in range(10)],
+            highway_products,
+            lambda: [players.discriminator_adam.step() for _ in range(10)],
+            lambda: trainer._fakes(ADVERSARIAL.sequences, random),
+            lambda: trainer.policy_step(random),
+        ],
+        repeats,
+    )
+    epoch = UPDATES_PER_EPOCH * update / 10 + ADVERSARIAL.rounds * fakes + policy
+    yield Line("one adversarial epoch of the paper, seconds (4,680 updates; aim: 60)", f"{epoch:.0f}")
+    yield Line("... share of the discriminator's updates", f"{UPDATES_PER_EPOCH * update / 10 / epoch:.2f}")
+    yield Line("discriminator update, milliseconds", f"{update * 100:.1f}")
+    yield Line("... share of the highway layer's three products alone", f"{highway / update:.2f}")
+    yield Line("... share of Adam", f"{adam / update:.2f}")
+    rate = 10 * discriminator_flop() / update
+    yield Line("discriminator update, share of the bfloat16 limit", f"{rate / limit['bfloat16']:.2f}")
+
+
+def highway_products() -> None:
+    """Forward, gradient of the input and of the weights, ten times: no update can take less."""
+    features = sum(FILTERS)
+    inputs, weights, outputs = (
+        torch.ones(shape, dtype=torch.bfloat16)
+        for shape in ((BATCH, features), (2 * features, features), (BATCH, 2 * features))
+    )
+    for _ in range(10):
+        inputs @ weights.T
+        outputs @ weights
+        outputs.T @ inputs
+
+
+def discriminator_flop() -> float:
+    """Of one update: three products of the highway layer; every match adds its rows, there and back."""
+    features = sum(FILTERS)
+    added = sum(width * (LENGTH - width + 1) * n for width, n in zip(WIDTHS, FILTERS, strict=True))
+    return 2 * BATCH * (3 * features * 2 * features + added)
+
+
+def at_least(quantity: str, ratio: float, limit: float) -> Line:
+    """A ratio with a lower limit."""
+    return Line(quantity, f"{ratio:.2f}", f"at least {limit:g}", ratio >= limit)
+
+
+def at_most(quantity: str, value: float, limit: float) -> Line:
+    """A small number with an upper limit."""
+    return Line(quantity, f"{value:.1g}", f"at most {limit:g}", value <= limit)
+
+
+def lines(repeats: int) -> Iterator[Line]:
+    """All rows of the table."""
+    limit = limits(repeats)
+    yield from limit_lines(limit)
+    yield from pretraining_lines(limit, repeats)
+    yield from precision_lines()
+    yield from rollout_lines(repeats)
+    yield from adversarial_lines(limit, repeats)
+
+
+def run(description: str, lines: Callable[[int], Iterator[Line]]) -> None:
+    """Print the table of a benchmark of networks as it is measured."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch (all cores)")
+    parser.add_argument("--repeats", type=int, default=5, help="turns of each comparison (5)")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print(f"Threads: {arguments.threads}\n")
+    print_table(lines(arguments.repeats))
+
+
+if __name__ == "__main__":
+    run(__doc__, lines)
