@@ -32,6 +32,10 @@ _STARTED = re.compile(r"started successfully on port (\d+)")
 TIMEOUT_SECONDS, PATIENCE_SECONDS = 120, 20
 
 
+class Refused(AssertionError):
+    """The driver would not do it; its sentence says why."""
+
+
 def is_installed() -> bool:
     return all(map(shutil.which, PROGRAMS))
 
@@ -62,9 +66,16 @@ class Browser:
         return found
 
     def click(self, xpath: str) -> None:
-        """As a reader would: what is hidden or covered cannot be clicked."""
-        element = self._post("element", using="xpath", value=xpath)[_ELEMENT]
-        self._post(f"element/{element}/click")
+        """As a reader would: once the page has settled; what stays hidden or covered cannot be clicked."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                element = self._post("element", using="xpath", value=xpath)[_ELEMENT]
+                self._post(f"element/{element}/click")
+                return
+            except Refused as refusal:
+                assert time.monotonic() < deadline, f"{xpath}: {refusal}"
+                time.sleep(0.05)
 
     def inside(self, frame: int | None) -> None:
         """Go into a frame of the page; None leads out again."""
@@ -91,7 +102,7 @@ def _request(url: str, body: dict | None = None, method: str | None = None) -> o
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:
             return json.load(reply)["value"]
     except urllib.error.HTTPError as error:
-        raise AssertionError(json.load(error)["value"]["message"]) from None
+        raise Refused(json.load(error)["value"]["message"]) from None
 
 
 @contextmanager
