@@ -32,7 +32,7 @@ _STARTED = re.compile(r"started successfully on port (\d+)")
 TIMEOUT_SECONDS, PATIENCE_SECONDS = 120, 20
 
 
-class Refused(AssertionError):
+class RefusedError(AssertionError):
     """The driver would not do it; its sentence says why."""
 
 
@@ -73,7 +73,7 @@ class Browser:
                 element = self._post("element", using="xpath", value=xpath)[_ELEMENT]
                 self._post(f"element/{element}/click")
                 return
-            except Refused as refusal:
+            except RefusedError as refusal:
                 assert time.monotonic() < deadline, f"{xpath}: {refusal}"
                 time.sleep(0.05)
 
@@ -102,7 +102,7 @@ def _request(url: str, body: dict | None = None, method: str | None = None) -> o
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:
             return json.load(reply)["value"]
     except urllib.error.HTTPError as error:
-        raise Refused(json.load(error)["value"]["message"]) from None
+        raise RefusedError(json.load(error)["value"]["message"]) from None
 
 
 @contextmanager

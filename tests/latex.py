@@ -13,9 +13,11 @@ ENGINES = {
     "tectonic": [],
 }
 COMMANDS = {
-    *("begin", "end", "caption", "label", "resizebox", "linewidth", "toprule", "midrule", "bottomrule"),
+    *("begin", "end", "caption", "label", "ref", "toprule", "midrule", "bottomrule"),
+    *("resizebox", "linewidth"),
     *("textasciitilde", "textasciicircum", "textbackslash", "textless", "textgreater", "textbar", "texttt"),
 }
+FITTING = r"\ifdim\width>\linewidth\linewidth\else\width\fi"
 FORMULAS = {"leq", "geq", "alpha", "gamma", "pm"}
 SHOWN = {
     r"\textasciitilde{}": "~",
@@ -38,21 +40,29 @@ def engine() -> str | None:
 
 
 def compile_all(tables: Sequence[str], folder: Path) -> None:
-    """One document with all tables; LaTeX's own words where it fails."""
+    """One document with all tables, each within its page; LaTeX's own words where it fails."""
     head = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}"
     path = folder / "all.tex"
-    path.write_text("\n".join([head, *tables, r"\end{document}"]), encoding="utf-8")
+    path.write_text("\n\\clearpage\n".join([head, *tables, r"\end{document}"]), encoding="utf-8")
     command = [engine(), *ENGINES[engine()], path.name]
     result = subprocess.run(command, cwd=folder, capture_output=True, timeout=300, check=False)
     assert result.returncode == 0, result.stdout.decode(errors="replace")[-2000:]
     assert path.with_suffix(".pdf").stat().st_size > 1000
+    log = path.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
+    assert re.findall(r"Overfull .*|Float too large .*", log) == []
 
 
 def cells(text: str) -> list[list[str]]:
-    """What the cells of a table show, header first, if LaTeX would take it."""
+    """What the cells of a table show, header first, if LaTeX would take it; its pages are put together."""
     text = re.sub(r"(?<!\\)%.*\n", "", text)
     check_commands(text)
     check_groups(text)
+    pages = [page_cells(page) for page in re.split(r"(?=\\begin\{table\})", text) if page.strip()]
+    assert len({tuple(page[0]) for page in pages}) == 1, "pages with different headers"
+    return [pages[0][0], *(row for page in pages for row in page[1:])]
+
+
+def page_cells(text: str) -> list[list[str]]:
     kinds, body = re.fullmatch(
         r"(?s).*\\begin\{tabular\}\{((?:[lrc]|p\{[\d.]+\\linewidth\})+)\}\n(.*)\\end\{tabular\}.*", text
     ).groups()
@@ -71,10 +81,11 @@ def cells(text: str) -> list[list[str]]:
 def check_commands(text: str) -> None:
     """Every backslash begins a command that the format knows, a line end, or an escaped character."""
     formulas = "|".join(FORMULAS)
-    outside = re.sub(rf"(?<!\\)\$\\(?:{formulas})\$", "", text)
+    outside = re.sub(rf"(?<!\\)\$\\(?:{formulas})\$", "", text.replace(FITTING, ""))
     for command in re.findall(r"\\([A-Za-z]+|.)", outside, re.DOTALL):
         assert command in COMMANDS | set("&%$#_{}\\"), f"unknown command \\{command}"
-    assert not re.search(r"[#^_~$<>|]", re.sub(r"\\.", "", outside)), "a special character is not escaped"
+    unescaped = re.sub(r"\\.", "", outside.replace(r"Table~\ref", ""))
+    assert not re.search(r"[#^_~$<>|]", unescaped), "a special character is not escaped"
 
 
 def check_groups(text: str) -> None:

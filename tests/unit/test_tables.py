@@ -276,9 +276,19 @@ def test_characters_that_latex_lacks_are_named_by_their_number():
     assert latex.cells(text)
 
 
-def test_only_a_table_wider_than_the_page_is_shrunk(frame):
-    wide, narrow = (formats.to_latex(table, "caption", "tab:x") for table in (frame, frame[["Model", "N"]]))
-    assert (wide.count(r"\resizebox"), narrow.count(r"\resizebox")) == (1, 0)
+def test_a_table_longer_than_a_page_is_cut_into_pages():
+    frame = pd.DataFrame({"row": map(str, range(2 * formats.PAGE_ROWS + 1)), "long": "b " * 60})
+    text = formats.to_latex(frame, "A caption", "tab:x")
+    assert latex.cells(text) == [["row", "long"], *([row, ("b " * 60).strip()] for row in frame["row"])]
+    assert re.findall(r"\\label\{(.*)\}", text) == ["tab:x", "tab:x-2", "tab:x-3"]
+    assert text.count(r"\begin{tabular}{lp{0.4\linewidth}}") == 3
+    assert r"\caption{Table~\ref{tab:x}, page 3 of 3.}" in text
+
+
+@pytest.mark.skipif(not latex.engine(), reason="no LaTeX is installed")
+def test_wide_and_long_tables_stay_within_their_pages(frame, tmp_path):
+    long = pd.DataFrame({"a narrow table": map(str, range(100))})
+    latex.compile_all([formats.to_latex(each, "caption", "tab:x") for each in (frame, long)], tmp_path)
 
 
 def test_long_cells_are_broken():

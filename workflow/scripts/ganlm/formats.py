@@ -26,7 +26,8 @@ LATEX_SPECIAL = {character: rf"\{character}" for character in "&%$#_{}"} | {
     "|": r"\textbar{}",
 }
 LONG_CELL = 40
-WIDE_TABLE = 100
+PAGE_ROWS = 40
+FIT_WIDTH = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
 
 
 def to_markdown(frame: pd.DataFrame) -> str:
@@ -40,17 +41,26 @@ def to_text(frame: pd.DataFrame) -> str:
 
 
 def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
-    """For a paper, with booktabs rules; long cells are broken, and what is wider than the page is shrunk."""
+    """For a paper, with booktabs rules: long cells are broken, wide tables shrunk, long ones cut in pages."""
     cells = frame.reset_index(drop=True).map(lambda cell: _latex(str(cell))).rename(columns=_latex)
     longest = [max(map(len, [name, *map(str, frame[name])])) for name in frame]
-    kinds = ["l" if length <= LONG_CELL else r"p{0.4\linewidth}" for length in longest]
+    kinds = "".join("l" if length <= LONG_CELL else r"p{0.4\linewidth}" for length in longest)
+    pages = max(1, -(-len(cells) // PAGE_ROWS))
+    tables = [_latex_page(cells[:PAGE_ROWS], kinds, _latex(caption), label)]
+    for page in range(1, pages):
+        rows = cells[page * PAGE_ROWS : (page + 1) * PAGE_ROWS]
+        above = rf"Table~\ref{{{label}}}, page {page + 1} of {pages}."
+        tables.append(_latex_page(rows, kinds, above, f"{label}-{page + 1}"))
+    return "% \\usepackage{booktabs,graphicx}\n" + "\n".join(tables)
+
+
+def _latex_page(cells: pd.DataFrame, kinds: str, caption: str, label: str) -> str:
+    """A table of its own, as wide as it likes, but at most as wide as the page."""
     text = cells.style.hide(axis="index").to_latex(
-        hrules=True, caption=_latex(caption), label=label, position="t", column_format="".join(kinds)
+        hrules=True, caption=caption, label=label, position="t", column_format=kinds
     )
-    if sum(longest) > WIDE_TABLE:
-        text = text.replace(r"\begin{tabular}", "\\resizebox{\\linewidth}{!}{%\n\\begin{tabular}")
-        text = text.replace(r"\end{tabular}", r"\end{tabular}}")
-    return "% \\usepackage{booktabs,graphicx}\n" + text
+    text = text.replace(r"\begin{tabular}", f"{FIT_WIDTH}{{%\n\\begin{{tabular}}")
+    return text.replace(r"\end{tabular}", r"\end{tabular}}")
 
 
 def _latex(text: str) -> str:
