@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,27 +59,26 @@ class Browser:
 
     def wait(self, script: str) -> object:
         """What a script returns, once that is something."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (found := self.run(script)):
-            assert time.monotonic() < deadline, f"still nothing after {PATIENCE_SECONDS} s: {script}"
-            time.sleep(0.05)
-        return found
+        return _patiently(lambda: self.run(script), script)
 
     def click(self, xpath: str) -> None:
         """As a reader would: once the page has settled; what stays hidden or covered cannot be clicked."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                element = self._post("element", using="xpath", value=xpath)[_ELEMENT]
-                self._post(f"element/{element}/click")
-                return
-            except RefusedError as refusal:
-                assert time.monotonic() < deadline, f"{xpath}: {refusal}"
-                time.sleep(0.05)
+
+        def attempt() -> bool:
+            element = self._post("element", using="xpath", value=xpath)[_ELEMENT]
+            self._post(f"element/{element}/click")
+            return True
+
+        _patiently(attempt, xpath)
 
     def inside(self, frame: int | None) -> None:
         """Go into a frame of the page; None leads out again."""
-        self._post("frame", id=frame)
+
+        def attempt() -> bool:
+            self._post("frame", id=frame)
+            return True
+
+        _patiently(attempt, f"frame {frame}")
 
     def errors(self) -> list[str]:
         """What the console complained about since the last call."""
@@ -92,6 +91,20 @@ class Browser:
 
     def _post(self, command: str, **body: object) -> object:
         return _request(f"{self.url}/{command}", body)
+
+
+def _patiently(attempt: Callable[[], object], what: str) -> object:
+    """What an attempt comes to, once that is something and the driver does not refuse it."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            found, refusal = attempt(), "still nothing"
+        except RefusedError as error:
+            found, refusal = None, error
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"{what}: {refusal} after {PATIENCE_SECONDS} s"
+        time.sleep(0.05)
 
 
 def _request(url: str, body: dict | None = None, method: str | None = None) -> object:

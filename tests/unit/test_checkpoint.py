@@ -242,9 +242,10 @@ def test_the_order_of_the_key_does_not_matter(tmp_path):
 
 def test_due_when_the_time_that_may_be_lost_is_over(tmp_path):
     assert Checkpoint(tmp_path, KEY, 0).due()
-    checkpoint = Checkpoint(tmp_path, KEY, 0.3)
+    now = [0]
+    checkpoint = Checkpoint(tmp_path, KEY, 30, clock=lambda: now[0])
     assert not checkpoint.due()
-    time.sleep(0.35)
+    now[0] += 35
     assert checkpoint.due()
     checkpoint.save({}, {})
     assert not checkpoint.due()

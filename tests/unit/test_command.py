@@ -255,22 +255,22 @@ def test_a_long_line_is_shown_shortened(start):
 
 
 def test_a_program_that_hangs_is_given_up_after_its_time_limit(start):
-    generator = start(broken("time.sleep(60)"), reply_seconds=0.5)
+    generator = start(broken("time.sleep(60)"), reply_seconds=2)
     begin = time.monotonic()
-    with pytest.raises(GeneratorError, match=r"did not answer within reply_seconds = 0\.5"):
+    with pytest.raises(GeneratorError, match="did not answer within reply_seconds = 2"):
         generator.draw_in_windows(WINDOWS, [(0, 1, 7)], seed=1)
     generator.close()
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 30
 
 
 def test_a_program_that_closes_its_output_and_stays_is_given_up_too(start):
-    generator = start(broken("os.close(1); time.sleep(60)"), reply_seconds=0.5)
+    generator = start(broken("os.close(1); time.sleep(60)"), reply_seconds=2)
     with pytest.raises(GeneratorError, match="did not answer within"):
         generator.draw_in_windows(WINDOWS, [(0, 1, 7)], seed=1)
 
 
 def test_a_slow_program_is_within_its_limit_if_each_answer_is(start):
-    generator = start(broken("time.sleep(0.3)"), reply_seconds=0.9)
+    generator = start(broken("time.sleep(0.3)"), reply_seconds=10)
     drawn = generator.draw_in_windows(WINDOWS, [(0, 1, 30_000)] * 4, seed=1)
     assert len(drawn) == 4
 
@@ -279,7 +279,7 @@ def test_a_slow_program_is_within_its_limit_if_each_answer_is(start):
     ("source", "said"),
     [
         ("import sys; sys.exit('no such model')", "exit status 1; it said: no such model"),
-        ("import time; time.sleep(60)", "did not answer within reply_seconds = 1"),
+        ("import time; time.sleep(60)", "did not answer within reply_seconds = 3"),
         ("print('{\"ganlm\": 2}', flush=True); input(); input()", "greeted with '{\"ganlm\": 2}' instead of"),
         ("print('{}', flush=True); input(); input()", "greeted with '{}' instead of {\"ganlm\": 1}"),
         ("print('hello', flush=True); input(); input()", "not JSON: 'hello'"),
@@ -290,7 +290,7 @@ def test_a_slow_program_is_within_its_limit_if_each_answer_is(start):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_bad_start_gets_one_sentence_and_leaves_no_process(start, tmp_path, source, said, workers):
     with pytest.raises(GeneratorError) as caught:
-        start(source, workers=workers, reply_seconds=1)
+        start(source, workers=workers, reply_seconds=3)
     assert said in str(caught.value)
     assert running(tmp_path) == []
 

@@ -230,7 +230,7 @@ def undisturbed(repository: Clone, tmp_path_factory: pytest.TempPathFactory):
     [
         ("print('Loading checkpoint shards', flush=True)", "not JSON: 'Loading checkpoint shards'"),
         ("sys.exit('cannot open weights.bin')", "exit status 1; it said: cannot open weights.bin"),
-        ("time.sleep(60)", "did not answer within reply_seconds = 1"),
+        ("time.sleep(60)", "did not answer within reply_seconds = 5"),
     ],
     ids=["text", "exits", "hangs"],
 )
@@ -238,7 +238,7 @@ def test_a_run_goes_on_where_a_generator_misbehaved(undisturbed, tmp_path, misbe
     clone, everything = undisturbed[0].copy(tmp_path / "clone"), undisturbed[1]
     assert len(set(everything)) == len(everything) == 10
     (clone.path / "misbehave").write_text(misbehaviour)
-    broken = clone.attempt(measured("disturbed"), config=experiment(clone, "disturbed", reply_seconds=1))
+    broken = clone.attempt(measured("disturbed"), config=experiment(clone, "disturbed", reply_seconds=5))
     assert broken.returncode != 0
     log = (clone.results("disturbed") / "logs/evaluate/own.1-of-1.log").read_text().splitlines()
     assert said in log[-1]

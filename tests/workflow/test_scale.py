@@ -1,11 +1,10 @@
 """The plan in docs/scaling.md, asked of Snakemake."""
 
 import re
-import resource
 from collections import Counter
 
 import yaml
-from clone import ROOT, Clone, Plan
+from clone import ROOT, Clone, Plan, cpu_seconds
 
 SHARDS = 8
 
@@ -15,12 +14,6 @@ def plan(clone: Clone) -> Plan:
     config = yaml.safe_load((ROOT / "config/text8.yaml").read_text()) | {"seeds": [1, 2, 3, 4, 5]}
     (clone.path / "seeds.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     return clone.plan(f"--set-scatter=evaluation={SHARDS}", config="seeds.yaml")
-
-
-def cpu_seconds() -> float:
-    """Of all children so far: a busy machine makes wall time longer, not this."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def documented() -> dict[str, int]:
