@@ -110,3 +110,17 @@ def test_merged_blocks_merge_what_the_groups_added():
 def test_a_table_that_does_not_fit_gets_one_sentence(table):
     with pytest.raises(ValueError, match="a table of 2 blocks and 2 groups or more, not"):
         Blocks([1, 2], [1, 1], shared=(table,))
+
+
+def test_draws_that_two_protocols_share_cancel_group_by_group():
+    """Simulated: 2,000 sets of draws that move both means alike, and the difference by a tenth of that."""
+    rng = np.random.default_rng(1)
+    tokens, stated, means = np.full(40, 1), [], []
+    for _ in range(2000):
+        both, apart = rng.normal(0, 1, (1, 20)), rng.normal(0, 0.1, (1, 20))
+        short, long = np.repeat(both, 40, axis=0), np.repeat(both + apart, 40, axis=0)
+        a, b = (Blocks(each.sum(axis=1), tokens, shared=(each,)) for each in (long, short))
+        stated.append(paired(a, b, same_draws=True).monte_carlo_se)
+        means.append(paired(a, b).mean)
+    assert np.sqrt(np.mean(np.square(stated))) == pytest.approx(np.std(means), rel=0.05)
+    assert paired(a, b).monte_carlo_se > 5 * stated[-1]

@@ -118,7 +118,8 @@ class Judge:
             yield Finding(f"windows of {short} and longer ones, {model}", absent=ABSENT)
             return
         for window in longer:
-            compared = difference(best(rows, f"window-{window}")[0], ours, self.questions.level)
+            theirs, _ = best(rows, f"window-{window}")
+            compared = difference(theirs, ours, self.questions.level, same_draws=True)
             yield _of(f"windows of {window} minus windows of {short}, {model}", compared, region)
         if model in self.results.windows:
             yield self._validation(model)

@@ -189,11 +189,14 @@ def interval(blocks: Blocks, level: float = 0.95, rule: Rule | None = None) -> I
     )
 
 
-def paired(a: Blocks, b: Blocks, level: float = 0.95, rule: Rule | None = None) -> Interval:
+def paired(
+    a: Blocks, b: Blocks, level: float = 0.95, rule: Rule | None = None, same_draws: bool = False
+) -> Interval:
     """Interval for the bits per token of `a` minus those of `b`, scored on the same blocks.
 
     What makes a passage hard for both models cancels, so this is several times shorter than the two
-    intervals suggest. The draws of the two models are independent, so their variances add.
+    intervals suggest. The draws of two models are independent, so their variances add; what one model's
+    draws do under two protocols, `same_draws`, is subtracted group by group.
     """
     if not np.array_equal(a.block, b.block):
         only = np.setxor1d(a.block, b.block)
@@ -215,7 +218,10 @@ def paired(a: Blocks, b: Blocks, level: float = 0.95, rule: Rule | None = None) 
         )
     stated = [x.mc_variance for x in (a, b) if x.mc_variance is not None]
     variance = np.sum(stated, axis=0) if stated else None
-    difference = Blocks(a.sum_bits - b.sum_bits, a.tokens, a.block, variance, a.shared + b.shared)
+    shared = a.shared + b.shared
+    if same_draws:
+        shared = tuple(first - second for first, second in zip(a.shared, b.shared, strict=True))
+    difference = Blocks(a.sum_bits - b.sum_bits, a.tokens, a.block, variance, shared)
     return interval(difference, level, rule)
 
 

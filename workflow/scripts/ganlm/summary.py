@@ -94,13 +94,15 @@ def differences(rows: dict[str, pd.DataFrame], baseline: str, level: float) -> p
     return pd.DataFrame(found, columns=columns)
 
 
-def difference(ours: pd.DataFrame | None, theirs: pd.DataFrame | None, level: float) -> Interval | None:
+def difference(
+    ours: pd.DataFrame | None, theirs: pd.DataFrame | None, level: float, same_draws: bool = False
+) -> Interval | None:
     """Rows of one estimate minus those of another, on the blocks that both have; None if there are none."""
     if ours is None or theirs is None:
         return None
     ours = ours[ours["block"].isin(theirs["block"])]
     theirs = theirs[theirs["block"].isin(ours["block"])]
-    return None if ours.empty else paired(_blocks(ours), _blocks(theirs), level)
+    return None if ours.empty else paired(_blocks(ours), _blocks(theirs), level, same_draws=same_draws)
 
 
 def chosen(
