@@ -27,7 +27,16 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+CLICK = """
+const element = document.evaluate(arguments[0], document, null, 9, null).singleNodeValue
+if (!element) return `not among: ${document.body.innerText.slice(0, 2000)}`
+element.scrollIntoView({block: 'center', behavior: 'instant'})
+const box = element.getClientRects()[0]
+if (!box) return 'hidden'
+const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2)
+if (!element.contains(top)) return `covered by ${top?.outerHTML.slice(0, 200)}`
+element.click()
+"""
 _STARTED = re.compile(r"started successfully on port (\d+)")
 TIMEOUT_SECONDS, PATIENCE_SECONDS = 120, 20
 
@@ -62,11 +71,15 @@ class Browser:
         return _patiently(lambda: self.run(script), script)
 
     def click(self, xpath: str) -> None:
-        """As a reader would: once the page has settled; what stays hidden or covered cannot be clicked."""
+        """As a reader would: what is not there, hidden or covered cannot be clicked.
+
+        Finding, looking and clicking are one script: between the commands of a driver a page may move, and a
+        click at a place then hits the neighbour.
+        """
 
         def attempt() -> bool:
-            element = self._post("element", using="xpath", value=xpath)[_ELEMENT]
-            self._post(f"element/{element}/click")
+            if refusal := self.run(CLICK, xpath):
+                raise RefusedError(refusal)
             return True
 
         _patiently(attempt, xpath)
