@@ -29,6 +29,7 @@ APART = ("logs", "benchmarks")
 VICTIMS = ("all", "stage", "snakemake")
 SCRIPTS = {path.name for path in (Path(__file__).parents[1] / "workflow/scripts").glob("*.py")}
 ATTEMPTS_AT_THE_END = 20
+LONGEST_RUN_SECONDS = 1800
 
 
 @dataclass
@@ -97,10 +98,11 @@ def kill_once(clone: Clone, rng: random.Random, longest: float, tally: Tally) ->
         else:
             return process.returncode != 0  # a stage met its predecessor, still alive
         alive = stages(process)
+        victim = "all" if victim == "stage" and not alive else victim
         tally.stages.update(set(alive.values()) or {"between stages"})
         tally.victims[victim] += 1
         match victim:
-            case "stage" if alive:
+            case "stage":
                 child = rng.choice(sorted(alive, key=lambda child: alive[child]))
                 with suppress(psutil.NoSuchProcess):
                     child.kill()
@@ -108,7 +110,7 @@ def kill_once(clone: Clone, rng: random.Random, longest: float, tally: Tally) ->
             case "snakemake":
                 process.kill()
                 process.wait()
-            case _:
+            case "all":
                 kill_group(process)
     clone.attempt("--unlock", config=CONFIG)
     print(f"kill {tally.kills}: {victim} after {delay:.1f} s, {sorted(set(alive.values()))}", flush=True)
@@ -119,7 +121,7 @@ def finish(clone: Clone) -> None:
     """The same command, until no orphan is in the way."""
     for _ in range(ATTEMPTS_AT_THE_END):
         with running(clone) as process:
-            if process.wait() == 0:
+            if process.wait(timeout=LONGEST_RUN_SECONDS) == 0:
                 return
         clone.attempt("--unlock", config=CONFIG)
     sys.exit("the run did not end well after the last kill: see its logs")

@@ -1,3 +1,5 @@
+from math import isnan
+
 import pytest
 
 from ganlm.sweep import choice, curve
@@ -11,6 +13,7 @@ def result(window: int, estimator: str, mean: float, estimand: str = "sample") -
 def test_windows_are_in_the_order_of_numbers():
     found = curve([result(window, "exact", window / 10) for window in (20, 7, 100)])
     assert [point["window"] for point in found] == [7, 20, 100]
+    assert isnan(found[0].pop("from_below"))
     assert found[0] == {
         "window": 7,
         "estimator": "exact",
@@ -40,3 +43,11 @@ def test_the_fewest_bits_win_and_of_equals_the_shortest_window():
     results = [result(window, "exact", bits) for window, bits in ((31, 2.0), (10, 2.0), (7, 2.5), (1, 4.0))]
     assert choice(results)["window"] == 10
     assert choice(results)["points"] == curve(results)
+
+
+def test_a_mean_softmax_has_the_harmonic_estimate_below_it():
+    results = [result(7, "mean-softmax", 3.8), result(7, "harmonic", 3.7), result(10, "harmonic", 3.6)]
+    shorter, longer = curve(results)
+    assert (shorter["mean"], shorter["from_below"]) == (3.8, 3.7)
+    assert longer["mean"] == 3.6
+    assert isnan(longer["from_below"])

@@ -164,7 +164,7 @@ class Experiment:
             "max_draws": self.config["choose_n"]["max_draws"],
             "choose_n": self.choosing,
             "gaps": list(dict.fromkeys([*networks, *self.gap_models])),
-            "language_models": networks,
+            "networks": networks,
             "gans": {name: protocols[name] for name in gans},
             "noisy": {name: protocols[name] for name in self.of_kind("recurrent_gan")},
             "swept": [name for name in self.swept if name in self.of_kind("recurrent_gan")],

@@ -4,11 +4,17 @@ A window restarts a model's state, so a longer one gives it more to go by. Where
 does worse on longer texts than it was made for. The choice of a window belongs to the validation part.
 """
 
+import math
+
 from ganlm.summary import BEST_FIRST, find
 
 
 def curve(results: list[dict]) -> list[dict]:
-    """One point per window, shortest first: exact bits where they are known, else the best estimate."""
+    """One point per window, shortest first: exact bits where they are known, else the best estimate.
+
+    `from_below` is the harmonic estimate where that best one is a mean softmax, whose upward error grows with
+    the window: the truth is between the two.
+    """
     windows = sorted({int(result["protocol"].removeprefix("window-")) for result in results})
     return [{"window": window} | _point(results, f"window-{window}") for window in windows]
 
@@ -19,7 +25,9 @@ def _point(results: list[dict], protocol: str) -> dict:
         raise ValueError(
             f"none of {', '.join(BEST_FIRST)} is in evaluation.estimators: the sweep shows one of them"
         )
-    return {key: found[key] for key in ("estimator", "mean", "low", "high", "tokens")}
+    other = find(results, protocol, "harmonic") if found["estimator"] == "mean-softmax" else None
+    point = {key: found[key] for key in ("estimator", "mean", "low", "high", "tokens")}
+    return point | {"from_below": other["mean"] if other else math.nan}
 
 
 def choice(results: list[dict]) -> dict:

@@ -35,12 +35,16 @@ def adversarial(points: pd.DataFrame) -> Figure:
 
 @styled
 def sweep(points: pd.DataFrame) -> Figure:
-    """Bits against the length of the window, one curve per model; filled where validation chose."""
+    """Bits against the length of the window, one curve per model; filled where validation chose.
+
+    A shade leads down to the harmonic estimate where the curve is a mean softmax.
+    """
     figure, axes = single(xlabel="window, tokens", ylabel="bits per token", xscale="log")
     style = looks(points["model"])
     for number, (model, curve) in enumerate(points.groupby("model", sort=False)):
         x = curve["window"] * 1.02 ** (number - (len(style) - 1) / 2)
         with_intervals(axes, x, curve, **style[model].both, mfc="white", ms=5, label=model)
+        axes.fill_between(x, curve["from_below"], curve["mean"], color=style[model].colour, alpha=0.15, lw=0)
         chosen = curve["chosen"]
         axes.plot(x[chosen], curve["mean"][chosen], **style[model].points | {"ms": 6.5, "zorder": 4})
     plain_ticks(axes, sorted(points["window"].unique()))
