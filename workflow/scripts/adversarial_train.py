@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.device import choose_device
+from ganlm.device import choose_device, settled, use_threads
 from ganlm.files import write_json
 from ganlm.logs import stage_log
 from ganlm.models.lstm import Architecture, LanguageModel
@@ -24,13 +24,13 @@ def main(snakemake) -> None:
     folder = Path(snakemake.output.best).parent
     wait_seconds = snakemake.resources.get("lock_seconds", 5)
     with stage_log(snakemake.log[0], f"adversarial_train {name}"), only_writer(folder, wait_seconds):
-        torch.set_num_threads(snakemake.threads)
+        use_threads(snakemake.threads)
         corpus = Corpus.load(snakemake.input.corpus)
-        settings = Settings(**parameters["training"])
+        device = choose_device(snakemake.resources.device)
+        settings = Settings(**settled(parameters["training"], device))
         torch.manual_seed(settings.seed)
         network = LanguageModel(len(corpus.alphabet), Architecture.parse(parameters["architecture"]))
         load_weights(network, snakemake.input.start)
-        device = choose_device(snakemake.resources.device)
         players = Players.from_generator(network, len(corpus.alphabet), settings, device)
         train, valid = (load_tokens(Path(snakemake.input[part])) for part in ("train", "valid"))
         start = file_digest(Path(snakemake.input.start))
@@ -52,6 +52,7 @@ def main(snakemake) -> None:
             validation_bpc=scores,
             torch=snakemake.params.torch,
             device=device.type,
+            precision=settings.precision,
         )
         write_json(output.sidecar, facts)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.device import choose_device
+from ganlm.device import choose_device, settled, use_threads
 from ganlm.files import complete, write_json
 from ganlm.logs import stage_log
 from ganlm.models.lstm import Architecture, LanguageModel, save
@@ -21,14 +21,14 @@ def main(snakemake) -> None:
     folder = Path(snakemake.output.best).parent
     wait_seconds = snakemake.resources.get("lock_seconds", 5)
     with stage_log(snakemake.log[0], f"pretrain_lm {name}"), only_writer(folder, wait_seconds):
-        torch.set_num_threads(snakemake.threads)
+        use_threads(snakemake.threads)
         corpus = Corpus.load(snakemake.input.corpus)
-        settings = mle.Settings(**parameters["training"])
+        device = choose_device(snakemake.resources.device)
+        settings = mle.Settings(**settled(parameters["training"], device))
         torch.manual_seed(settings.seed)
         network = LanguageModel(len(corpus.alphabet), Architecture.parse(parameters))
-        device = choose_device(snakemake.resources.device)
         size = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
-        logging.info("%s parameters on %s", f"{size:,}", device)
+        logging.info("%s parameters on %s in %s", f"{size:,}", device, settings.precision)
         key = [corpus.sha256, parameters, snakemake.params.code, snakemake.params.torch]
         checkpoint = Checkpoint(folder, key, snakemake.resources.checkpoint_seconds)
         tokens = [load_tokens(Path(snakemake.input[part])) for part in ("train", "valid")]
@@ -51,6 +51,7 @@ def main(snakemake) -> None:
             diverged_in=outcome.diverged_in,
             torch=snakemake.params.torch,
             device=device.type,
+            precision=settings.precision,
         )
         write_json(snakemake.output.sidecar, facts)
 

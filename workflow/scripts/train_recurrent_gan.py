@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.device import choose_device
+from ganlm.device import choose_device, settled, use_threads
 from ganlm.files import write_json
 from ganlm.logs import stage_log
 from ganlm.models.recurrent_gan import Architecture, Critic, Generator
@@ -22,9 +22,10 @@ def main(snakemake) -> None:
     folder = Path(snakemake.output.best).parent
     wait_seconds = snakemake.resources.get("lock_seconds", 5)
     with stage_log(snakemake.log[0], f"train_recurrent_gan {name}"), only_writer(folder, wait_seconds):
-        torch.set_num_threads(snakemake.threads)
+        use_threads(snakemake.threads)
         corpus = Corpus.load(snakemake.input.corpus)
-        settings, device = Settings(**parameters["training"]), choose_device(snakemake.resources.device)
+        device = choose_device(snakemake.resources.device)
+        settings = Settings(**settled(parameters["training"], device))
         torch.manual_seed(settings.seed)
         sizes = len(corpus.alphabet), Architecture.parse(parameters)
         network = Generator(*sizes)
@@ -50,6 +51,7 @@ def main(snakemake) -> None:
             validation_bpc=scores,
             torch=snakemake.params.torch,
             device=device.type,
+            precision=settings.precision,
         )
         write_json(output.sidecar, facts)
 

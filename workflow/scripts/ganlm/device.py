@@ -1,6 +1,19 @@
-"""Where tensors live."""
+"""Where networks are trained: threads, device, precision."""
 
 import torch
+
+# What x86 and Arm processors call the instructions that multiply in bfloat16.
+BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")
+
+
+def use_threads(count: int) -> None:
+    """Compute with so many threads, and take numbers below the normal range for zero.
+
+    A processor may need a hundred times as long for these, and a discriminator that is sure of its verdict
+    has moments full of them. Threads start with what holds when they start, so call this first.
+    """
+    torch.set_flush_denormal(True)
+    torch.set_num_threads(count)
 
 
 def choose_device(wanted: str = "auto") -> torch.device:
@@ -12,3 +25,23 @@ def choose_device(wanted: str = "auto") -> torch.device:
     if wanted == "cuda" and not there:
         raise ValueError("the config asks for `device: cuda`, but this job sees no GPU: use `auto` or `cpu`")
     return torch.device("cuda" if there and wanted != "cpu" else "cpu")
+
+
+def choose_precision(wanted: str, device: torch.device) -> str:
+    """The precision of that name; `auto` is bfloat16 where the device has instructions for it, else float32.
+
+    Emulated, products in bfloat16 take several times as long as those in float32.
+    """
+    if wanted != "auto":
+        return wanted
+    if device.type == "cuda":
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        found = torch.cpu.get_capabilities()
+        native = any(found.get(name, False) for name in BFLOAT16_INSTRUCTIONS)
+    return "bfloat16" if native else "float32"
+
+
+def settled(training: dict, device: torch.device) -> dict:
+    """Hyper-parameters of a training, with the precision that `auto` comes to."""
+    return training | {"precision": choose_precision(training["precision"], device)}

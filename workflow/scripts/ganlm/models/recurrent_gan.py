@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ganlm.device import choose_device
+from ganlm.device import choose_device, choose_precision
 from ganlm.generator import Latent, Surroundings
 from ganlm.models.weights import load_weights
 
@@ -219,9 +219,6 @@ def load(parameters: dict, files: list[str], surroundings: Surroundings) -> Recu
     network = Generator(surroundings.vocabulary, Architecture.parse(parameters))
     load_weights(network, files[0], parameters.get("epoch"))
     torch.set_num_threads(surroundings.workers)
-    return RecurrentGan(
-        network,
-        choose_device(surroundings.device),
-        refeed=parameters.get("refeed", False),
-        precision=surroundings.precision,
-    )
+    device = choose_device(surroundings.device)
+    precision = choose_precision(surroundings.precision, device)
+    return RecurrentGan(network, device, refeed=parameters.get("refeed", False), precision=precision)
