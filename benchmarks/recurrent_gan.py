@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from timing import best_seconds
 from torch import Tensor, nn
-from training import BUNDLED, CPU, VOCABULARY, at_most, limits, run, text
+from training import BUNDLED, CPU, PRECISION, VOCABULARY, at_most, limits, run, text
 from workbench import Line
 
 from ganlm.models.recurrent_gan import Architecture, Critic, Generator, RecurrentGan
@@ -26,7 +26,7 @@ ARCHITECTURE = Architecture(HIDDEN)
 SETTINGS = Settings(
     lengths=(WINDOW,), iterations=1, critic_updates=10, generator_updates=50, batch=BATCH, windows=None,
     learning_rate=1e-4, critic_rate=1e-4, betas=(0.5, 0.9), penalty=10, optimizer_restart=True,
-    skip_first_real=False, precision="bfloat16", log_every=1, keep=(WINDOW,), validation_tokens=700,
+    skip_first_real=False, precision=PRECISION, log_every=1, keep=(WINDOW,), validation_tokens=700,
     validation_window=WINDOW, validation_draws=10, seed=1,
 )  # fmt: skip
 
@@ -79,9 +79,9 @@ def training_lines(limit: dict[str, float], repeats: int) -> Iterator[Line]:
     one_pass = 2 * BATCH * WINDOW * 3 * HIDDEN * HIDDEN
     # Generator forward; critic on 2 batches, forward and backward; its gradient, and the gradient of that.
     for name, seconds, passes in (("critic", critic, 1 + 2 * 3 + 2 * 3), ("generator", generator, 3 + 2)):
-        share = passes * one_pass / seconds / limit["bfloat16"]
+        share = passes * one_pass / seconds / limit[PRECISION]
         yield Line(f"{name} update, milliseconds", f"{1e3 * seconds:.1f}")
-        yield Line(f"{name} update, share of the bfloat16 limit", f"{share:.2f}")
+        yield Line(f"{name} update, share of the {PRECISION} limit", f"{share:.2f}")
     iteration = SETTINGS.critic_updates * critic + SETTINGS.generator_updates * generator
     yield Line("one published iteration at length 7, seconds", f"{iteration:.2f}")
 

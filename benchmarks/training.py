@@ -4,7 +4,8 @@
     python benchmarks/training.py --threads 1
 
 Prints a Markdown table as `benchmarks/evaluator.py` does. The limit is the rate of a large product of two
-matrices, in float32 and in bfloat16; a stage's arithmetic is counted by hand and divided by its time.
+matrices; a stage's arithmetic is counted by hand and divided by its time. Networks are trained in the
+precision that `auto` comes to on this machine.
 """
 
 import argparse
@@ -18,25 +19,27 @@ from timing import best_seconds
 from torch import Tensor, nn
 from workbench import Line, print_table
 
+from ganlm.device import choose_precision, use_threads
 from ganlm.models.discriminator import FILTERS, WIDTHS, Discriminator
 from ganlm.models.lstm import START, Architecture, LanguageModel, Lstm
 from ganlm.textfile import read_chunks
 from ganlm.training import mle, rollout, seqgan
 
 CPU = torch.device("cpu")
+PRECISION = choose_precision("auto", CPU)
 VOCABULARY, EMBEDDING, HIDDEN, BATCH, LENGTH, REPEATS = 27, 8, 512, 64, 20, 16
 SIDE = 2048
 BUNDLED = Path(__file__).parents[1] / "resources" / "text8-2m.xz"
 PRETRAINING = mle.Settings(
     epochs=1, updates=20, batch=BATCH, window=LENGTH, carry=False, learning_rate=0.01, decay=1, decay_from=6,
-    schedule="constant", clip=5, precision="bfloat16", validate_every=1, validation_tokens=50_000,
+    schedule="constant", clip=5, precision=PRECISION, validate_every=1, validation_tokens=50_000,
     validation_window=1000, seed=1,
 )  # fmt: skip
 ADVERSARIAL = seqgan.Settings(
     epochs=1, length=LENGTH, batch=BATCH, sequences=9984, pretrain_rounds=0, rounds=5, passes=3,
     repeats=REPEATS, learning_rate=0.01, discriminator_rate=1e-4, clip=5, penalty=0.2,
     discriminator_embedding=64, discriminator_dropout=0.25, held_out=1000, shuffle=True, rollout_lag=0.8,
-    sampling_dropout=False, loss="mean", reward="discriminator", baseline=False, precision="bfloat16",
+    sampling_dropout=False, loss="mean", reward="discriminator", baseline=False, precision=PRECISION,
     keep=(1,), validation_tokens=50_000, validation_window=1000, seed=1,
 )  # fmt: skip
 UPDATES_PER_EPOCH = (
@@ -66,7 +69,7 @@ def limit_lines(limit: dict[str, float]) -> Iterator[Line]:
     """What the machine can do."""
     for kind, rate in limit.items():
         yield Line(f"matrix product, {kind}, GFLOP/s", f"{rate / 1e9:,.0f}")
-    yield Line("bfloat16 over float32, rate", f"{limit['bfloat16'] / limit['float32']:.1f}")
+    yield Line("bfloat16 over float32, rate", f"{limit['bfloat16'] / limit['float32']:.2g}")
 
 
 def pretraining_lines(limit: dict[str, float], repeats: int) -> Iterator[Line]:
@@ -78,16 +81,24 @@ def pretraining_lines(limit: dict[str, float], repeats: int) -> Iterator[Line]:
         adam = torch.optim.Adam(network.parameters(), lr=0.01)
         return lambda: mle._epoch(network, adam, tokens, 1, settings, CPU)
 
-    ours, ours_float32, bare = best_seconds(
-        [epoch("bfloat16"), epoch("float32"), lambda: [bare_step() for _ in range(PRETRAINING.updates)]],
+    bare, *epochs = best_seconds(
+        [lambda: [bare_step() for _ in range(PRETRAINING.updates)], epoch("float32"), epoch("bfloat16")],
         repeats,
     )
+    seconds = dict(zip(("float32", "bfloat16"), epochs, strict=True))
+    ours = seconds[PRECISION]
     characters = PRETRAINING.updates * BATCH * LENGTH
     flop = 3 * 2 * characters * (4 * HIDDEN * (EMBEDDING + HIDDEN) + HIDDEN * VOCABULARY)
-    yield Line("pre-training, characters/s", f"{characters / ours:,.0f}")
-    yield at_least("pre-training over a bare nn.LSTM step under autocast, rate", bare / ours, 0.6)
-    yield Line("pre-training, share of the bfloat16 limit", f"{flop / ours / limit['bfloat16']:.2f}")
-    yield Line("pre-training, bfloat16 over float32, rate", f"{ours_float32 / ours:.1f}")
+    yield Line(f"pre-training in {PRECISION}, characters/s", f"{characters / ours:,.0f}")
+    yield at_least(f"pre-training over a bare nn.LSTM step in {PRECISION}, rate", bare / ours, 0.6)
+    yield Line(f"pre-training, share of the {PRECISION} limit", f"{flop / ours / limit[PRECISION]:.2f}")
+    ratio = seconds["float32"] / seconds["bfloat16"]
+    yield Line("pre-training, bfloat16 over float32, rate", f"{ratio:.2g}")
+
+
+def autocast() -> torch.autocast:
+    """In the precision of this machine."""
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=PRECISION == "bfloat16")
 
 
 class Bare(nn.Module):
@@ -111,7 +122,7 @@ SAME_BATCH = torch.randint(VOCABULARY, (BATCH, LENGTH))
 
 def bare_step() -> None:
     """Forward, backward, Adam on one batch that is always there."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast():
         logits = BARE(SAME_BATCH)
     loss = nn.functional.cross_entropy(logits.float().flatten(0, 1), SAME_BATCH.flatten())
     BARE_ADAM.zero_grad(set_to_none=True)
@@ -155,31 +166,41 @@ def naive_rewards(
 
 
 def rollout_lines(repeats: int) -> Iterator[Line]:
-    """All prefixes and repeats in one batch against one generation each, of which one repeat is timed."""
+    """All prefixes and repeats in one batch against one generation each.
+
+    Two loops are naive: that of the published code generates 64 sequences at a time for one prefix length
+    and repeat; the plainest generates one sequence for one prefix and repeat. One repeat of the former, and
+    one repeat of one sequence of the latter, are timed.
+    """
     policy, discriminator = language_model().eval(), Discriminator(VOCABULARY, LENGTH).eval()
     random = torch.Generator().manual_seed(1)
     samples = rollout.sample(policy, BATCH, LENGTH, random)
 
-    def autocast(function: Callable[[], object]) -> Callable[[], object]:
+    def timed(function: Callable[..., Tensor], *arguments: object) -> Callable[[], None]:
         def run() -> None:
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                function()
+            with autocast():
+                function(policy, discriminator, *arguments, random)
 
         return run
 
-    batched, naive, naive_float32 = best_seconds(
+    batched, naive, one_by_one = best_seconds(
         [
-            autocast(lambda: rollout.rewards(policy, discriminator, samples, REPEATS, random)),
-            autocast(lambda: naive_rewards(policy, discriminator, samples, random)),
-            lambda: naive_rewards(policy, discriminator, samples, random),
+            timed(rollout.rewards, samples, REPEATS),
+            timed(naive_rewards, samples),
+            timed(naive_rewards, samples[:1]),
         ],
         repeats,
     )
-    yield Line("roll-outs of 16 repeats, seconds", f"{batched:.2f}")
-    yield at_least("naive roll-outs over batched, both in bfloat16, time", REPEATS * naive / batched, 10)
-    yield Line(
-        "naive roll-outs in float32, as published, over batched, time",
-        f"{REPEATS * naive_float32 / batched:.1f}",
+    yield Line(f"roll-outs of {REPEATS} repeats, seconds", f"{batched:.2f}")
+    yield at_least(
+        "naive roll-outs, a prefix and repeat at a time, over batched, time",
+        BATCH * REPEATS * one_by_one / batched,
+        10,
+    )
+    yield at_least(
+        "naive roll-outs, 64 sequences at a time as published, over batched, time",
+        REPEATS * naive / batched,
+        10,
     )
     yield Line("... steps of the language model saved, the same for any machine", f"{steps_saved():.1f}")
 
@@ -213,14 +234,14 @@ def adversarial_lines(limit: dict[str, float], repeats: int) -> Iterator[Line]:
     yield Line("... share of the highway layer's three products alone", f"{highway / update:.2f}")
     yield Line("... share of Adam", f"{adam / update:.2f}")
     rate = 10 * discriminator_flop() / update
-    yield Line("discriminator update, share of the bfloat16 limit", f"{rate / limit['bfloat16']:.2f}")
+    yield Line(f"discriminator update, share of the {PRECISION} limit", f"{rate / limit[PRECISION]:.2f}")
 
 
 def highway_products() -> None:
     """Forward, gradient of the input and of the weights, ten times: no update can take less."""
     features = sum(FILTERS)
     inputs, weights, outputs = (
-        torch.ones(shape, dtype=torch.bfloat16)
+        torch.ones(shape, dtype=getattr(torch, PRECISION))
         for shape in ((BATCH, features), (2 * features, features), (BATCH, 2 * features))
     )
     for _ in range(10):
@@ -264,7 +285,7 @@ def run(description: str, lines: Callable[[int], Iterator[Line]]) -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch (all cores)")
     parser.add_argument("--repeats", type=int, default=5, help="turns of each comparison (5)")
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    use_threads(arguments.threads)
     print(f"Threads: {arguments.threads}\n")
     print_table(lines(arguments.repeats))
 
