@@ -4,7 +4,8 @@
 
 All windows share their draws, so another seed moves all of them at once. The text stays the same here; what
 differs between seeds is the draws alone: their spread is to be compared with the stated Monte-Carlo error.
-That is a jackknife over groups of draws, which on average errs towards caution (Efron and Stein 1981).
+That is a jackknife over groups of draws, which on average errs towards caution (Efron and Stein 1981), but
+must not state twice the real error.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from ganlm.summary import summarise
 
 ESTIMATORS = ("mean-softmax", "plug-in", "harmonic", "ibs")
 LEVEL = 0.95
+CAUTIOUS = 0.5
 
 
 def arguments() -> argparse.Namespace:
@@ -65,7 +67,7 @@ def lines(results: pd.DataFrame, seeds: int) -> Iterator[Line]:
         low, high = bounds * spread / stated
         ratio = f"{spread:.4f} / {stated:.4f} = {spread / stated:.2f} [{low:.2f}, {high:.2f}]"
         name = f"{estimand}, {estimator}: {found['mean'].mean():.3f} bits, spread over stated error"
-        yield Line(name, ratio, "not above 1", low <= 1)
+        yield Line(name, ratio, f"{CAUTIOUS} to 1", low <= 1 and high >= CAUTIOUS)
 
 
 def main() -> None:

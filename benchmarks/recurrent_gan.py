@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from timing import best_seconds
 from torch import Tensor, nn
-from training import BUNDLED, CPU, PRECISION, VOCABULARY, at_most, limits, run, text
+from training import BUNDLED, CPU, PRECISION, VOCABULARY, at_most, limit_lines, limits, run, text
 from workbench import Line
 
 from ganlm.models.recurrent_gan import Architecture, Critic, Generator, RecurrentGan
@@ -130,6 +130,7 @@ def sharp_generator() -> Generator:
 def lines(repeats: int) -> Iterator[Line]:
     """All rows of the table."""
     limit = limits(repeats)
+    yield from limit_lines(limit)
     yield from cell_lines(repeats)
     yield from training_lines(limit, repeats)
     yield from evaluation_lines(limit, repeats)

@@ -26,16 +26,21 @@ def table1() -> pd.DataFrame:
     return pd.read_csv(StringIO(TABLE_1), sep="|", dtype=str, keep_default_na=False)
 
 
-def test_leaders_are_the_best_of_each_kind_under_one_protocol(table1: pd.DataFrame):
-    found = [
-        (row["Approach"], row["Model"], row["bits"], row["interval"])
-        for row in pages.leaders(table1, "window-7")
-    ]
-    assert found == [
-        ("n-gram", "5-gram", "2.500", "[2.4, 2.6]"),
-        ("Own generator", "mine", "≥ 3.000", "[2.9, 3.1]"),
-        ("GAN", "impossible", "?", "[?, ?]"),
-    ]
+def test_leaders_are_the_best_of_each_kind_protocol_by_protocol(table1: pd.DataFrame):
+    found = {
+        protocol: [(row["Approach"], row["Model"], row["bits"], row["interval"]) for row in rows]
+        for protocol, rows in pages.leaders(table1, "window-7").items()
+    }
+    assert found == {
+        "window-7": [
+            ("n-gram", "5-gram", "2.500", "[2.4, 2.6]"),
+            ("Own generator", "mine", "≥ 3.000", "[2.9, 3.1]"),
+            ("GAN", "impossible", "?", "[?, ?]"),
+        ],
+        "carried": [("n-gram", "other", "1.000", "[0.9, 1.1]")],
+    }
+    assert list(pages.leaders(table1, "carried")) == ["carried", "window-7"]
+    assert list(pages.leaders(table1, "window-1000")) == ["window-7", "carried"]
 
 
 def test_gaps_are_distances_to_exact_bits_where_those_are_finite(table1: pd.DataFrame):

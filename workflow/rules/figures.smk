@@ -293,7 +293,10 @@ rule render_training:
             f"<results>/figures/training-{{kind}}.{format}"
             for format in ("pdf", "png", "csv")
         ],
-        speed=["<benchmarks>/training-{kind}.svg", "<benchmarks>/training-{kind}.csv"],
+        speed=[
+            f"<benchmarks>/training-{{kind}}.{format}"
+            for format in ("svg", "pdf", "png", "csv")
+        ],
     log:
         "<logs>/render_training-{kind}.log",
     wildcard_constraints:

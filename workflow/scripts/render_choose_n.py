@@ -7,9 +7,9 @@ from ganlm.figures import draws, style
 from ganlm.files import read_json
 from ganlm.logs import stage_log
 
-# From the arrays in GuyTevet/rnn-gan-eval: c of SeqGAN's curve, and where SeqGAN's and the Recurrent GAN's
-# stay below 0.001.
-PUBLISHED_CONSTANT, PUBLISHED_CHOICES = 0.1585, (1580, 1630)
+# From the arrays in GuyTevet/rnn-gan-eval: N times SeqGAN's curve (1.611 for the Recurrent GAN's), and where
+# the two stay below 0.001.
+PUBLISHED_LAW, PUBLISHED_CHOICES = 1.585, (1580, 1630)
 
 
 def main(snakemake) -> None:
@@ -21,8 +21,7 @@ def main(snakemake) -> None:
             for path, result in zip(snakemake.input.curves, found, strict=True)
         )
         chosen = {result["model"]: result["draws"] for result in found}
-        law = found[0]["alpha"] * PUBLISHED_CONSTANT
-        figure = draws.convergence(curves, chosen, found[0]["threshold"], law, PUBLISHED_CHOICES)
+        figure = draws.convergence(curves, chosen, found[0]["threshold"], PUBLISHED_LAW, PUBLISHED_CHOICES)
         style.write(figure, curves, snakemake.output[:4])
         caption = f"How many draws are enough; this run used {snakemake.params.draws}."
         frame = tables.choose_n(found, snakemake.params.draws)

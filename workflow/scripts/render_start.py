@@ -14,7 +14,7 @@ def main(snakemake) -> None:
     files, params = snakemake.input, snakemake.params
     with stage_log(snakemake.log[0], "render_start"):
         judged = pages.claims(_read(files.findings))
-        values = {"leaders": [], "gaps": {}, "table": "", "metric": "", "figure": ""}
+        values = {"leaders": {}, "gaps": {}, "table": "", "metric": "", "figure": ""}
         for path in files.table:
             table1 = _read(path)
             values |= {

@@ -39,15 +39,20 @@ def data_uri(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
-def leaders(table1: pd.DataFrame, protocol: str) -> list[dict[str, str]]:
-    """The best measured model of each approach, best first, all under one protocol.
+def leaders(table1: pd.DataFrame, first: str) -> dict[str, list[dict[str, str]]]:
+    """Protocol -> the best measured model of each approach under it, best first.
 
-    An estimate from samples stands in where exact bits are not known.
+    An estimate from samples stands in where exact bits are not known. Each model is in the table once, under
+    its own protocol; that which figures show comes `first`.
     """
-    best: dict[str, dict[str, str]] = {}
-    for row in sorted(_measured(table1, protocol), key=_bits):
-        best.setdefault(row["Approach"], row)
-    return list(best.values())
+    found = {}
+    for protocol in dict.fromkeys([first, *filter(None, table1["Protocol"])]):
+        best: dict[str, dict[str, str]] = {}
+        for row in sorted(_measured(table1, protocol), key=_bits):
+            best.setdefault(row["Approach"], row)
+        if best:
+            found[protocol] = list(best.values())
+    return found
 
 
 def gaps(table1: pd.DataFrame, protocol: str) -> dict[str, tuple[float, float]]:

@@ -33,8 +33,9 @@ def convergence(
 ) -> Figure:
     """Figure 2: how much alpha more draws change the estimate, and how far it is from the truth.
 
-    `chosen` is the N of each model from which on the change stays below the threshold. `law` is alpha c of
-    the curves that the paper published, `published` where they stay below its threshold.
+    `chosen` is the N of each model from which on the change stays below the threshold. `law` over N is the
+    curve that the paper published for SeqGAN, with its alpha of 10; `published` is where its models' curves
+    stay below its threshold.
     """
     figure, axes = single(
         height=4.6, xlabel="draws N", ylabel="mean largest difference", xscale="log", yscale="log"
@@ -68,7 +69,7 @@ def convergence(
         [
             "change over the last draws: the paper's rule",
             "true error",
-            f"law of the published curves, {law:.3g}/N",
+            f"the paper's SeqGAN, {law:g}/N",
             f"threshold γ' = {threshold:g}",
             "the paper's models: " + ", ".join(f"{n:,}" for n in published),
         ],
