@@ -2,6 +2,7 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ganlm.config import ConfigError, checked
 from ganlm.experiment import Experiment
@@ -419,3 +420,51 @@ def test_models_of_a_protocol_are_those_that_are_measured_under_it():
 )
 def test_published_bits_are_per_character_of_text8(corpus: dict, alike: bool):
     assert Experiment(checked(config() | {"corpus": corpus}, SCHEMA)).is_text8 == alike
+
+
+def test_claims_on_adversarial_training_look_at_the_weights_it_ended_with():
+    asked = experiment().questions
+    assert asked["arms"] == {f"gan-{arm}-last": "lm" for arm in ("published", "long", "plain")}
+    assert set(asked["reproduced"]) == set(asked["arms"])
+    found = experiment()
+    assert found.compared == ["gan-published-last", "gan-long-last", "gan-plain-last", "lm"]
+    assert set(asked["arms"]) <= set(found.judged)
+
+
+def test_an_arm_with_other_settings_than_the_published_ones_is_a_control():
+    """The learning rate counts, the length of training does not."""
+    arms = {
+        "published": PUBLISHED,
+        "long": PUBLISHED | {"epochs": 30},
+        "shuffled": PUBLISHED | {"shuffle": True},
+        "constant": PUBLISHED | {"reward": "constant"},
+        "slow": PUBLISHED | {"learning_rate": 0.0001},
+        "plain": {},
+    }
+    asked = experiment(arms=arms, training__learning_rate=0.01).questions
+    odd = ("shuffled", "constant", "slow", "plain")
+    assert asked["controls"] == [f"gan-{arm}{end}" for arm in odd for end in ("", "-last")]
+    assert asked["partners"] == ["lm", "gan-published-last", "gan-long-last"]
+
+
+def test_gans_are_compared_with_the_model_that_is_named_and_no_other():
+    assert experiment().questions["opponents"] == {}
+    named = config() | {"findings": {"language_model": "uniform"}}
+    named["evaluation"] = named["evaluation"] | {"baseline": "lm"}
+    found = Experiment(checked(named, SCHEMA))
+    assert set(found.questions["opponents"].values()) == {"uniform"}
+    assert "uniform" in found.judged
+
+
+@pytest.mark.parametrize("name", ["lm", "gan-plain"])
+def test_no_gan_is_compared_with_its_own_start_or_itself(name):
+    with pytest.raises(ConfigError, match=f"findings.language_model names '{name}', but gan-[a-z]+ is compa"):
+        checked(config() | {"findings": {"language_model": name}}, SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["config", "text8", "text8-cpu", "tiny"])
+def test_shipped_configs_name_a_language_model_and_train_as_published(name):
+    block = yaml.safe_load((SCHEMA.parents[2] / f"config/{name}.yaml").read_text())
+    asked = Experiment(checked(block, SCHEMA)).questions
+    assert set(asked["opponents"]) == set(asked["gans"]) != set()
+    assert "seqgan-published-last" in asked["partners"]

@@ -93,6 +93,17 @@ def test_lists_name_rows_and_mean_all_their_seeds():
     assert found.shown("lm") == {"kind": "lstm", "window": None, "paper": None}
 
 
+def test_a_gan_meets_the_language_model_of_its_own_seed():
+    apart = {"models": CONFIG["models"] | {"apart": CONFIG["models"]["lm"]}}
+    trained, counted = (
+        experiment([1, 2], **apart, findings={"language_model": name}).questions["opponents"]
+        for name in ("apart", "pairs")
+    )
+    assert trained["gan-plain-s2"] == "apart-s2"
+    assert trained["rgan-s1"] == "apart-s1"
+    assert set(counted.values()) == {"pairs"}
+
+
 def test_a_grid_is_trained_with_the_base():
     for seeds in ([1], [1, 2], [2]):
         assert experiment(seeds).point("sizes", "hidden-8")["training"]["seed"] == 10
@@ -110,8 +121,8 @@ def test_a_grid_is_trained_with_the_base():
             "evaluation.baseline names 'lm', which has several seeds: name one of lm-s1, lm-s2",
         ),
         (
-            {"findings": {"language_model": "lm"}},
-            "findings.language_model names 'lm', which has several seeds: name one of",
+            {"findings": {"language_model": "pears"}},
+            "findings.language_model names 'pears', which is not in models: pairs, lm, gan-plain",
         ),
         ({"table1": ["lm-s1"]}, "table1 names 'lm-s1', which is not in models: pairs, lm, gan-plain"),
         (
@@ -133,7 +144,7 @@ def test_what_seeds_cannot_be_gets_one_sentence(changes, sentence):
 
 def test_one_of_the_seeds_may_be_the_baseline():
     evaluation = {"windows": [7], "baseline": "lm-s2"}
-    assert experiment([1, 2], evaluation=evaluation).thresholds["language_model"] == "lm-s2"
+    assert experiment([1, 2], evaluation=evaluation).config["evaluation"]["baseline"] == "lm-s2"
 
 
 def result(mean: float, error: float = 0.0, blocks: int = 20, **facts) -> dict:

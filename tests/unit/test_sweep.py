@@ -41,8 +41,19 @@ def test_the_best_that_is_known_of_a_model_is_shown(estimators, shown):
 
 def test_the_fewest_bits_win_and_of_equals_the_shortest_window():
     results = [result(window, "exact", bits) for window, bits in ((31, 2.0), (10, 2.0), (7, 2.5), (1, 4.0))]
-    assert choice(results)["window"] == 10
+    assert choice(results)["window"] == choice(results)["window_from_below"] == 10
     assert choice(results)["points"] == curve(results)
+
+
+def test_each_estimate_chooses_a_window_of_its_own():
+    """The mean softmax errs upwards at the long window, the harmonic estimate downwards."""
+    bits = {7: (3.30, 3.25), 20: (3.35, 3.10)}
+    results = [
+        result(window, estimator, mean)
+        for window, means in bits.items()
+        for estimator, mean in zip(("mean-softmax", "harmonic"), means, strict=True)
+    ]
+    assert (choice(results)["window"], choice(results)["window_from_below"]) == (7, 20)
 
 
 def test_a_mean_softmax_has_the_harmonic_estimate_below_it():

@@ -13,6 +13,7 @@ MODELS = {
     "4-gram-kn",
     "lstm",
     "seqgan-published",
+    "seqgan-published-last",
     "recurrent-gan",
     "copy-sampler",
     "bigram-perl",

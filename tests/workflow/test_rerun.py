@@ -227,7 +227,7 @@ CHANGES = [
     Change(
         "`choose_n.threshold`", key("choose_n.threshold", 0.01), ("choose_n *", "render_choose_n", FINDINGS)
     ),
-    Change("`findings.margin`", key("findings.margin", 0.01), (FINDINGS,)),
+    Change("`findings.margin`", key("findings.margin", 0.02), (FINDINGS,)),
     Change("`samples.count`", key("samples.count", 6), SAMPLING),
     Change("`samples.reference_line`", key("samples.reference_line", 32), SCORING),
     Change("`sweep.draws`", key("sweep.draws", 30), (*SWEEPING, FINDINGS)),

@@ -52,7 +52,12 @@ FINISHED = {
     "samples": ("samples/{}.json", "textmetrics/{}.json"),
     "choose_n": ("choose_n/{}.json", "choose_n/{}.csv"),
     "profile": ("profile/{}.csv",),
-    "sweep": ("sweep/{}.json", "sweep/test/{}.json", "sweep/test/{}.csv"),
+    "sweep": (
+        "sweep/{}.json",
+        "sweep/valid/{}.csv",
+        "sweep/test/{}.json",
+        "sweep/test/{}.csv",
+    ),
 }
 # Whose versions the page on methods names.
 SHOWN_PACKAGES = ("torch", "numpy", "scipy", "pandas", "matplotlib", "snakemake")

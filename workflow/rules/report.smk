@@ -1,7 +1,8 @@
 """
 What a run says of the paper, claim by claim; where a reader starts; and how it was done.
 
-INPUTS: <results>/evaluate/, <results>/choose_n/, <results>/sweep/, <results>/textmetrics/, resources/literature.csv
+INPUTS: <results>/evaluate/, <results>/choose_n/, <results>/sweep/, <results>/textmetrics/,
+    <results>/corpus/corpus.json, resources/literature.csv
 OUTPUTS: <results>/findings.{md,csv,html}, <results>/start.html, <results>/methods.html
 """
 
@@ -17,16 +18,21 @@ rule write_findings:
         ),
         sweeps=expand(
             "<results>/sweep/test/{model}.csv",
-            model=finished("sweep", EXPERIMENT.questions()["swept"]),
+            model=finished("sweep", EXPERIMENT.questions["swept"]),
+        ),
+        validation=expand(
+            "<results>/sweep/valid/{model}.csv",
+            model=finished("sweep", EXPERIMENT.questions["swept"]),
         ),
         windows=expand(
             "<results>/sweep/{model}.json",
-            model=finished("sweep", EXPERIMENT.questions()["swept"]),
+            model=finished("sweep", EXPERIMENT.questions["swept"]),
         ),
         scores=expand(
             "<results>/textmetrics/{model}.json",
             model=finished("samples", EXPERIMENT.compared),
         ),
+        corpus=available("corpus/{}.json", ["corpus"]),
         literature=bundled("resources/literature.csv"),
     output:
         text="<results>/findings.md",
@@ -43,8 +49,9 @@ rule write_findings:
     conda:
         "../../environment.yml"
     params:
-        questions=EXPERIMENT.questions(),
-        thresholds=EXPERIMENT.thresholds,
+        questions=EXPERIMENT.questions,
+        thresholds=config["findings"],
+        scale=EXPERIMENT.scale,
         code=code("write_findings.py"),
     script:
         "../scripts/write_findings.py"

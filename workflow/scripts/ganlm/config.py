@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator, TypeChecker, ValidationError
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
-from ganlm.expansion import ARCHITECTURE, SEEDED_KINDS, expanded, kept_lengths, seeded
+from ganlm.expansion import ARCHITECTURE, expanded, kept_lengths, seeded
 
 JUDGEMENT = ("validate_every", "validation_tokens", "validation_window", "seed")
 
@@ -251,16 +251,27 @@ def _contradictions(config: dict) -> Iterator[str]:
 
 
 def _strange_references(config: dict, rows: dict) -> Iterator[str]:
-    """Everything is compared with one model, so of several seeds one must be named."""
+    """Every model is compared with one, of several seeds too; every GAN with one that owes it nothing."""
     known = expanded(config["models"], config["seeds"])
-    for block, key in (("evaluation", "baseline"), ("findings", "language_model")):
-        name = config[block][key]
-        if name is None or name in known:
-            continue
-        if name in rows and rows[name]["kind"] in SEEDED_KINDS:
+    name = config["evaluation"]["baseline"]
+    if name is not None and name not in known:
+        if name in rows:
             seeds = ", ".join(seeded(name, config["seeds"]))
-            yield f"{block}.{key} names {name!r}, which has several seeds: name one of {seeds}"
-        yield f"{block}.{key} names {name!r}, which is not in models: {', '.join(known)}"
+            yield f"evaluation.baseline names {name!r}, which has several seeds: name one of {seeds}"
+        yield f"evaluation.baseline names {name!r}, which is not in models: {', '.join(known)}"
+    name = config["findings"]["language_model"]
+    if name is not None:
+        yield from _no_independent_model(name, rows)
+
+
+def _no_independent_model(name: str, rows: dict) -> Iterator[str]:
+    """A GAN is compared with the language model it starts from by another claim."""
+    where = f"findings.language_model names {name!r}"
+    if name not in rows:
+        yield f"{where}, which is not in models: {', '.join(rows)}"
+    for gan, block in rows.items():
+        if block["kind"] in ("seqgan", "recurrent_gan") and name in (gan, block.get("start")):
+            yield f"{where}, but {gan} is compared with it: name a model that is trained apart"
 
 
 def _paths(config: dict) -> Iterator[tuple[str, str]]:

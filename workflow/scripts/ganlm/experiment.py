@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ganlm import questions
 from ganlm.expansion import expanded, instances_by_row
 from ganlm.protocol import Protocol
 from ganlm.tuning import changed, points
@@ -150,51 +151,39 @@ class Experiment:
     @property
     def profile_protocols(self) -> list[str]:
         """The protocols of the models whose bits are looked at token by token."""
-        windows = map(self._own_window, self.choosing)
+        windows = map(self.own_window, self.choosing)
         return list(dict.fromkeys(Protocol.parse(window).name for window in windows))
 
+    @cached_property
     def questions(self) -> dict:
-        """Which results the findings look at, and under which protocol: see `claims.Questions`."""
-        protocols = {name: Protocol.parse(self._own_window(name)).name for name in self.models}
-        gans = [name for kind in ("seqgan", "recurrent_gan") for name in self.of_kind(kind)]
-        networks = [*self.of_kind("lstm"), *self.of_kind("seqgan")]
-        return {
-            "protocol": self.first_protocol,
-            "level": self.config["evaluation"]["level"],
-            "max_draws": self.config["choose_n"]["max_draws"],
-            "choose_n": self.choosing,
-            "gaps": list(dict.fromkeys([*networks, *self.gap_models])),
-            "networks": networks,
-            "gans": {name: protocols[name] for name in gans},
-            "noisy": {name: protocols[name] for name in self.of_kind("recurrent_gan")},
-            "swept": [name for name in self.swept if name in self.of_kind("recurrent_gan")],
-            "arms": {self.last[name]: self.models[name]["start"] for name in self.of_kind("seqgan")},
-            "writers": {name: self.models[name]["start"] for name in self.of_kind("seqgan")},
-            "reproduced": {
-                name: [protocols[name], block["paper"]]
-                for name, block in self.models.items()
-                if block["paper"] and self.config["corpus"]["unit"] == "character"
-            },
-        }
+        """Which results the findings look at, and under which protocol."""
+        return questions.asked(self)
 
     @property
     def judged(self) -> list[str]:
         """Instances whose result rows the findings read."""
-        asked = self.questions()
-        names = [*asked["gaps"], *asked["gans"], *asked["arms"], *asked["reproduced"]]
-        return list(dict.fromkeys(filter(None, [*names, self.thresholds["language_model"]])))
+        asked = self.questions
+        by_claim = (asked["gaps"], asked["gans"], asked["opponents"].values(), asked["partners"])
+        names = [name for names in (*by_claim, asked["arms"], asked["reproduced"]) for name in names]
+        return list(dict.fromkeys(names))
 
     @property
     def compared(self) -> list[str]:
-        """Models whose samples the findings compare."""
-        writers = self.questions()["writers"]
-        return list(dict.fromkeys([*writers, *writers.values()]))
+        """Instances whose samples the findings compare."""
+        arms = self.questions["arms"]
+        return list(dict.fromkeys([*arms, *arms.values()]))
 
     @property
-    def thresholds(self) -> dict:
-        """The `findings` block; GANs are compared with the baseline unless it names another model."""
-        named = self.config["findings"]["language_model"]
-        return self.config["findings"] | {"language_model": named or self.config["evaluation"]["baseline"]}
+    def scale(self) -> dict:
+        """How much was trained and measured: numbers mean little without it."""
+        corpus, evaluation = self.config["corpus"], self.config["evaluation"]
+        return {
+            "source": corpus["path"] or corpus["source"],
+            "unit": corpus["unit"],
+            "explicit": evaluation["explicit_characters"],
+            "drawn": evaluation["characters"],
+            "seeds": len(self.config["seeds"]),
+        }
 
     def is_explicit(self, instance: str) -> bool:
         """Whether its distributions are known for sure."""
@@ -236,15 +225,16 @@ class Experiment:
         """Models whose distributions are known are measured under every protocol, others under their own."""
         if self.is_explicit(instance):
             return self.config["evaluation"]["windows"]
-        return [self._own_window(instance)]
+        return [self.own_window(instance)]
 
     def pilot_window(self, instance: str) -> int:
         """The window that the choice of N looks at: a carried state has none, so it takes the longest."""
         numbers = [window for window in self.config["evaluation"]["windows"] if window != "none"]
-        own = self._own_window(instance)
+        own = self.own_window(instance)
         return own if own != "none" else max(numbers, default=1000)
 
-    def _own_window(self, instance: str) -> int | str:
+    def own_window(self, instance: str) -> int | str:
+        """The one of its row in Table 1."""
         return self.instances[instance]["window"] or self.config["evaluation"]["windows"][0]
 
     def source(self, instance: str) -> str:

@@ -14,6 +14,7 @@ import pandas as pd
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "cannot tell"
 ABSENT, NOT_YET = "not in this run", "not yet run"
+CONTROL, NOTE = "control", "note"
 BITS = "{:+.4f} bits"
 
 
@@ -39,17 +40,18 @@ class Region:
 
     def __str__(self) -> str:
         if math.isinf(self.high):
-            return f"above {self.low:g}"
+            return f"above {self.low:,.7g}"
         if math.isinf(self.low):
-            return f"below {self.high:g}"
-        return f"between {self.low:g} and {self.high:g}"
+            return f"below {self.high:,.7g}"
+        return f"between {self.low:,.7g} and {self.high:,.7g}"
 
 
 @dataclass(frozen=True)
 class Finding:
     """A number of this run, its interval, and where it would have to lie; or why there is none.
 
-    `shape` is how a number is written, `note` what else the reader should know of it.
+    `shape` is how a number is written, `note` what else the reader should know of it. What stands `beside`
+    the claim does not enter its verdict: a CONTROL, of which the paper says nothing, or a NOTE.
     """
 
     subject: str
@@ -60,11 +62,15 @@ class Finding:
     shape: str = BITS
     note: str = ""
     absent: str = ""
+    beside: str = ""
 
     @property
     def verdict(self) -> str:
         """Follows from the interval and the region alone."""
-        return self.absent or self.region.verdict(self.low, self.high)
+        if self.beside == NOTE:
+            return NOTE
+        found = self.absent or self.region.verdict(self.low, self.high)
+        return f"{CONTROL}: {found}" if self.beside == CONTROL else found
 
     @property
     def number(self) -> str:
@@ -86,10 +92,13 @@ class Finding:
         note = f" ({self.note})" if self.note else ""
         if self.absent:
             return f"**{self.verdict}**: {self.subject}{note}."
-        return (
-            f"**{self.verdict}**: {self.subject}: {self.number} {self.interval}{note}; "
-            f"the claim needs a value {self.region}."
-        )
+        wanted = f"; the claim needs a value {self.wanted}" if self.wanted else ""
+        return f"**{self.verdict}**: {self.subject}: {self.number} {self.interval}{note}{wanted}."
+
+    @property
+    def wanted(self) -> str:
+        """Where the number would have to lie; nowhere if there is none, or nothing hangs on it."""
+        return "" if self.absent or self.beside == NOTE else str(self.region)
 
 
 @dataclass(frozen=True)
@@ -107,8 +116,8 @@ class Claim:
 
 
 def together(verdicts: Iterable[str]) -> str:
-    """One word if all agree, else how many say what."""
-    counts = Counter(verdicts)
+    """One word if all agree, else how many say what; controls and notes have no say."""
+    counts = Counter(verdict for verdict in verdicts if not verdict.startswith((CONTROL, NOTE)))
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{verdict} ({count} of {counts.total()})" for verdict, count in counts.items())
@@ -123,7 +132,7 @@ def to_frame(claims: Iterable[Claim]) -> pd.DataFrame:
             "This run": finding.subject + (f" ({finding.note})" if finding.note else ""),
             "Value": finding.number,
             "Interval": finding.interval,
-            "Holds if": "" if finding.absent else str(finding.region),
+            "Holds if": finding.wanted,
             "Verdict": finding.verdict,
         }
         for number, claim in enumerate(claims, start=1)
