@@ -13,11 +13,16 @@ REMEDY = "delete it, and the same command makes it again"
 
 @contextmanager
 def complete(path: Path | str) -> Iterator[Path]:
-    """A temporary name beside `path`, renamed to it at the end, removed when anything goes wrong."""
+    """A temporary name beside `path`, renamed to it at the end, removed when anything goes wrong.
+
+    It is on the disk before it gets its name: a host that reboots may lose what was only on its way there.
+    """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

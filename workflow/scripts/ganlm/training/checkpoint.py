@@ -89,8 +89,6 @@ class Checkpoint:
         metadata = {"key": self._key, "progress": json.dumps(progress)}
         with complete(self.path) as temporary:
             save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
         self._saved = self._clock()
         if self._told_to_end:
             logger.warning("ended by SIGTERM; %s is saved, the same command goes on from there", self.path)
