@@ -8,19 +8,20 @@ import torch
 from ganlm.corpus import Corpus, load_tokens
 from ganlm.device import choose_device, settled, use_threads
 from ganlm.files import complete, write_json
+from ganlm.locks import only_writer
 from ganlm.logs import stage_log
 from ganlm.models.lstm import Architecture, LanguageModel, save
 from ganlm.sidecar import sidecar
 from ganlm.training import history, mle
-from ganlm.training.checkpoint import Checkpoint, only_writer
+from ganlm.training.checkpoint import Checkpoint
 
 
 def main(snakemake) -> None:
     """Train from the start or from the checkpoint, then write the best and the last weights."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
     folder = Path(snakemake.output.best).parent
-    wait_seconds = snakemake.resources.get("lock_seconds", 5)
-    with stage_log(snakemake.log[0], f"pretrain_lm {name}"), only_writer(folder, wait_seconds):
+    alone = only_writer(folder / "resume.lock", snakemake.resources.get("lock_seconds", 5))
+    with stage_log(snakemake.log[0], f"pretrain_lm {name}"), alone:
         use_threads(snakemake.threads)
         corpus = Corpus.load(snakemake.input.corpus)
         device = choose_device(snakemake.resources.device)

@@ -4,7 +4,6 @@ All randomness of a training step is keyed by its number, so a checkpoint betwee
 a step number only: what follows is bitwise what an uninterrupted run would have done on the same machine.
 """
 
-import fcntl
 import json
 import logging
 import os
@@ -25,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used, or a stage that somebody else is writing."""
+    """A checkpoint that cannot be used."""
 
 
 class Checkpoint:
@@ -93,30 +92,6 @@ class Checkpoint:
         if self._told_to_end:
             logger.warning("ended by SIGTERM; %s is saved, the same command goes on from there", self.path)
             raise SystemExit(os.EX_TEMPFAIL)
-
-
-@contextmanager
-def only_writer(folder: Path, wait_seconds: float = 5.0) -> Iterator[None]:
-    """Keep a second process out of a stage: one that outlived its job may still be writing.
-
-    Half-written files, ours and those safetensors calls `.tmp...`, are a dead process's to whoever is let in.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "resume.lock").open("a+") as lock:
-        deadline = time.monotonic() + wait_seconds
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise CheckpointError(
-                        f"another process is training in {folder}: wait for it or end it"
-                    ) from None
-                time.sleep(0.2)
-        for abandoned in (*folder.glob(".*.part"), *folder.glob(".tmp*")):
-            abandoned.unlink()
-        yield
 
 
 def collect(**parts: nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:
