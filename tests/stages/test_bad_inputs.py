@@ -24,7 +24,6 @@ from safetensors.numpy import save as safetensors
 from ganlm.corpus import CorpusSettings
 from ganlm.corpus import split_corpus as write_parts
 from ganlm.files import write_json
-from ganlm.locks import only_writer
 from ganlm.measurement import Row
 from ganlm.summary import FACTS, LABELS
 
@@ -334,20 +333,6 @@ def test_a_bad_input_gets_one_sentence_and_leaves_no_result(name: str, job: Call
     assert len(sentence) < 400
     written = [path.name for path in (folder / "out").iterdir() if path.suffix not in (".lock", ".resume")]
     assert written == [], "no half file is taken for a whole one"
-
-
-def test_a_second_evaluation_of_a_shard_is_kept_out(job: Callable, folder: Path):
-    """An orphan may still add rows to the journal, those of other settings even."""
-    journal = folder / "out/x.resume"
-    journal.parent.mkdir()
-    journal.write_text("the orphan's")
-    with only_writer(folder / "out/x.lock"), pytest.raises(SystemExit):
-        run(Case("approx_evaluate", "unused", b"", "", NGRAM), job)
-    sentence = (folder / "stage.log").read_text().splitlines()[-1]
-    assert sentence.endswith(
-        "another process is at work and holds {}: wait for it or end it".format(folder / "out/x.lock")
-    )
-    assert journal.read_text() == "the orphan's"
 
 
 def test_a_summary_holds_what_is_asked_of_it():

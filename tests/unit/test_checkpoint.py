@@ -184,7 +184,7 @@ def test_a_checkpoint_of_another_run_is_ignored_with_a_warning(key, tmp_path, ca
     with caplog.at_level(logging.WARNING):
         assert checkpoint.load() is None
     assert caplog.messages == [
-        f"{checkpoint.path} belongs to other settings, code or data: training from the start"
+        f"{checkpoint.path} belongs to other settings, code, data or hardware: training from the start"
     ]
 
 

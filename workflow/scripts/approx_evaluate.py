@@ -54,7 +54,12 @@ def main(snakemake) -> None:
         model = module.load(parameters, list(snakemake.input.model), surroundings)
         measure = importlib.import_module(f"ganlm.measure_{model.strength}").measure
         files = [file_digest(Path(path)) for path in snakemake.input.model]
-        known = dict(snakemake.params) | {"model": parameters | {"reply_seconds": None}}
+        # What `auto` comes to may differ from node to node.
+        precision = getattr(model, "arithmetic", snakemake.params.precision)
+        known = dict(snakemake.params) | {
+            "model": parameters | {"reply_seconds": None},
+            "precision": precision,
+        }
         journal = Journal(output.with_suffix(".resume"), [corpus.sha256, known, draws, files])
         rows: list[Row] = []
         shard = tuple(map(int, snakemake.wildcards.scatteritem.split("-of-")))

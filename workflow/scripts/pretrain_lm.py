@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.device import choose_device, settled, use_threads
+from ganlm.device import arithmetic, choose_device, settled, use_threads
 from ganlm.files import complete, write_json
 from ganlm.locks import only_writer
 from ganlm.logs import stage_log
@@ -30,7 +30,8 @@ def main(snakemake) -> None:
         network = LanguageModel(len(corpus.alphabet), Architecture.parse(parameters))
         size = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
         logging.info("%s parameters on %s in %s", f"{size:,}", device, settings.precision)
-        key = [corpus.sha256, parameters, snakemake.params.code, snakemake.params.torch]
+        where = arithmetic(settings.precision, device)
+        key = [corpus.sha256, parameters, where, snakemake.params.code, snakemake.params.torch]
         checkpoint = Checkpoint(folder, key, snakemake.resources.checkpoint_seconds)
         tokens = [load_tokens(Path(snakemake.input[part])) for part in ("train", "valid")]
         with checkpoint.saving_on_sigterm():

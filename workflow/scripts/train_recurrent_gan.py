@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.device import choose_device, settled, use_threads
+from ganlm.device import arithmetic, choose_device, settled, use_threads
 from ganlm.files import write_json
 from ganlm.locks import only_writer
 from ganlm.logs import stage_log
@@ -32,7 +32,8 @@ def main(snakemake) -> None:
         network = Generator(*sizes)
         players = Players.at_start(network, Critic(*sizes), settings, device)
         train, valid = (load_tokens(Path(snakemake.input[part])) for part in ("train", "valid"))
-        key = [corpus.sha256, parameters, snakemake.params.code, snakemake.params.torch]
+        where = arithmetic(settings.precision, device)
+        key = [corpus.sha256, parameters, where, snakemake.params.code, snakemake.params.torch]
         checkpoint = Checkpoint(folder, key, snakemake.resources.checkpoint_seconds)
         with checkpoint.saving_on_sigterm():
             Trainer(players, train, valid, settings, device).run(checkpoint)

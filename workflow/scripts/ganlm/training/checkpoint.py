@@ -68,7 +68,9 @@ class Checkpoint:
                 f"{self.path} is damaged ({error}): delete it to train from the start"
             ) from None
         if metadata.get("key") != self._key:
-            logger.warning("%s belongs to other settings, code or data: training from the start", self.path)
+            logger.warning(
+                "%s belongs to other settings, code, data or hardware: training from the start", self.path
+            )
             return None
         try:
             return tensors, json.loads(metadata["progress"])
