@@ -128,12 +128,15 @@ def finish(clone: Clone) -> None:
 
 
 def digests(clone: Clone) -> dict[str, str]:
-    """Every result file but for locks, which are empty, and what holds times."""
+    """Every result file but for locks, half files of what was killed, and what holds times."""
     root = clone.results()
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and path.relative_to(root).parts[0] not in APART and path.name != "resume.lock"
+        if path.is_file()
+        and path.relative_to(root).parts[0] not in APART
+        and path.suffix not in (".lock", ".part")
+        and not path.name.startswith(".tmp")
     }
 
 

@@ -20,7 +20,7 @@ def job(tmp_path: Path) -> Callable[..., SimpleNamespace]:
             output=OutputFiles(fromdict={name: str(tmp_path / file) for name, file in outputs.items()}),
             params=Params(fromdict=params),
             wildcards=Wildcards(fromdict=wildcards or {}),
-            resources=ResourceList(fromdict={"device": "cpu", "checkpoint_seconds": 60}),
+            resources=ResourceList(fromdict={"device": "cpu", "checkpoint_seconds": 60, "lock_seconds": 0}),
             threads=1,
             log=Log([str(tmp_path / "stage.log")]),
         )

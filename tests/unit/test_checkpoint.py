@@ -2,8 +2,6 @@ import logging
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,22 +10,11 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from ganlm.training.checkpoint import Checkpoint, CheckpointError, collect, only_writer, restore
+from ganlm.locks import only_writer
+from ganlm.training.checkpoint import Checkpoint, CheckpointError, collect, restore
 
-SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 KEY = {"code": {"b.py": "1", "a.py": "2"}, "settings": [1, None, 0.1]}
 
-HOLD_THE_LOCK = """
-import sys, time
-from pathlib import Path
-from ganlm.training.checkpoint import only_writer
-with only_writer(Path(sys.argv[1]), wait_seconds=0):
-    print("in", flush=True)
-    time.sleep(60)
-"""
-WAIT_FOR_THE_LOCK = HOLD_THE_LOCK.replace("wait_seconds=0", "wait_seconds=30").replace(
-    "with only_writer", 'print("waiting", flush=True)\nwith only_writer'
-)
 SAVE_AGAIN_AND_AGAIN = """
 import sys
 from pathlib import Path
@@ -53,33 +40,6 @@ with checkpoint.saving_on_sigterm():
 print("writing results", flush=True)
 time.sleep(60)
 """
-
-
-@pytest.fixture
-def child():
-    """Start Python programs that are gone when the test is."""
-    children = []
-
-    def start(program: str, *arguments: Path | str) -> subprocess.Popen:
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments],
-            env=os.environ | {"PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        children.append(process)
-        return process
-
-    yield start
-    for process in children:
-        process.kill()
-        process.communicate()
-
-
-def kill(process: subprocess.Popen) -> None:
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
 
 
 def parts(seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -224,7 +184,7 @@ def test_a_checkpoint_of_another_run_is_ignored_with_a_warning(key, tmp_path, ca
     with caplog.at_level(logging.WARNING):
         assert checkpoint.load() is None
     assert caplog.messages == [
-        f"{checkpoint.path} belongs to other settings, code or data: training from the start"
+        f"{checkpoint.path} belongs to other settings, code, data or hardware: training from the start"
     ]
 
 
@@ -283,14 +243,15 @@ def test_a_kill_at_any_time_leaves_a_whole_checkpoint(tmp_path, child):
         for _ in range(3):
             reported = int(process.stdout.readline())
         time.sleep(0.0013 * attempt)
-        kill(process)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
         reported = max([reported, *map(int, process.stdout.read().split())])
         tensors, progress = checkpoint.load()
         assert reported <= progress["number"] <= reported + 1
         assert (tensors["x"] == progress["number"]).all()
         half_written += len(list(tmp_path.iterdir())) - 1
     assert half_written, "no kill hit a write: the test shows nothing"
-    with only_writer(tmp_path, 0):
+    with only_writer(tmp_path / "resume.lock", 0):
         assert {path.name for path in tmp_path.iterdir()} == {"resume.safetensors", "resume.lock"}
 
 
@@ -312,41 +273,3 @@ def test_sigterm_after_training_ends_at_once(tmp_path, child):
     assert process.stdout.readline() == "writing results\n"
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == -signal.SIGTERM
-
-
-def test_only_one_process_may_train(tmp_path, child):
-    folder = tmp_path / "models" / "lstm"
-    first = child(HOLD_THE_LOCK, folder)
-    assert first.stdout.readline() == "in\n"
-
-    second = child(HOLD_THE_LOCK, folder)
-    assert second.stdout.readline() == ""
-    assert second.wait() == 1
-    sentence = f"another process is training in {folder}: wait for it or end it"
-    assert second.stderr.read().endswith(f"CheckpointError: {sentence}\n")
-    with pytest.raises(CheckpointError, match="another process is training"), only_writer(folder, 0.1):
-        pytest.fail("two at once")
-
-    kill(first)
-    third = child(HOLD_THE_LOCK, folder)
-    assert third.stdout.readline() == "in\n"
-
-
-def test_a_process_that_is_about_to_end_is_waited_for(tmp_path, child):
-    first = child(HOLD_THE_LOCK, tmp_path)
-    assert first.stdout.readline() == "in\n"
-    second = child(WAIT_FOR_THE_LOCK, tmp_path)
-    assert second.stdout.readline() == "waiting\n"
-    time.sleep(0.5)
-    assert second.poll() is None
-    kill(first)
-    assert second.stdout.readline() == "in\n"
-
-
-def test_the_stage_is_free_after_success_and_after_failure(tmp_path):
-    with only_writer(tmp_path, 0):
-        pass
-    with pytest.raises(KeyError), only_writer(tmp_path, 0):
-        raise KeyError
-    with only_writer(tmp_path, 0):
-        pass

@@ -68,6 +68,19 @@ def test_the_name_appears_only_at_the_end(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["result"]
 
 
+def test_a_file_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
+    synced = []
+    sync = os.fsync
+
+    def noting(descriptor):
+        synced.append((os.fstat(descriptor).st_ino, (tmp_path / "result").exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    write_text(tmp_path / "result", "all of it")
+    assert synced == [((tmp_path / "result").stat().st_ino, False)]
+
+
 def test_json_does_not_depend_on_the_order_of_keys(tmp_path):
     data = {"b": [1, 2.5, None], "a": {"z": "é", "y": 0.1 + 0.2}}
     write_json(tmp_path / "one.json", data)

@@ -1,4 +1,5 @@
 import json
+import os
 import threading
 from collections import Counter
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 from measuring import task
 
-from ganlm.files import spent
+from ganlm.files import ABANDONED_SECONDS, spent
 from ganlm.measurement import Row
 from ganlm.resume import Journal
 
@@ -183,7 +184,8 @@ def test_a_journal_makes_its_folder_and_is_spent_once_its_result_is_there(tmp_pa
     assert json.loads(path.read_text().splitlines()[0]) == "key"
     assert list(spent(tmp_path)) == []
     path.with_name("a.1-of-2.csv").touch()
-    assert {found.name for found in spent(tmp_path)} == {"a.1-of-2.resume", "a.1-of-2.resume.x.npy"}
+    (array,) = tmp_path.glob("folder/*.x.npy")
+    assert set(spent(tmp_path)) == {path, array}
 
 
 def test_an_array_is_made_once(tmp_path):
@@ -208,9 +210,21 @@ def test_an_array_that_was_not_finished_is_made_again(tmp_path):
 
     with pytest.raises(ValueError, match="no"):
         journal.array("a", fail)
-    (tmp_path / ".journal.a.npy.1.part").write_bytes(b"cut sho")
+    half = tmp_path / ".journal.a.npy.1.part"
+    half.write_bytes(b"cut sho")
     np.testing.assert_array_equal(journal.array("a", lambda: np.ones(2)), np.ones(2))
-    assert {path.name for path in spent(tmp_path)} == {".journal.a.npy.1.part"}
+    assert list(spent(tmp_path)) == [], "somebody may be writing it"
+    long_ago = half.stat().st_mtime - ABANDONED_SECONDS - 1
+    os.utime(half, (long_ago, long_ago))
+    assert list(spent(tmp_path)) == [half]
+
+
+def test_an_array_of_an_orphan_with_another_key_is_not_taken_for_ours(tmp_path):
+    """It began before a setting was changed, and ends after its successor has started the journal over."""
+    path = tmp_path / "journal"
+    orphan, successor = Journal(path, "old"), Journal(path, "new")
+    orphan.array("x", lambda: np.zeros(3))
+    np.testing.assert_array_equal(successor.array("x", lambda: np.ones(3)), np.ones(3))
 
 
 def test_arrays_of_another_journal_are_left_alone(tmp_path):
@@ -219,4 +233,5 @@ def test_arrays_of_another_journal_are_left_alone(tmp_path):
     first.array("x", lambda: np.ones(1))
     second.array("x", lambda: np.ones(1))
     Journal(tmp_path / "a.1-of-1.resume", "other")
-    assert sorted(path.name for path in tmp_path.glob("*.npy")) == ["a.1-of-10.resume.x.npy"]
+    (left,) = tmp_path.glob("*.npy")
+    assert left.name.startswith("a.1-of-10.resume.")

@@ -118,7 +118,9 @@ def checkpoint_at(path: Path) -> Checkpoint:
 
 def journal_at(path: Path) -> Journal:
     journal = Journal(path.with_name("journal"), "key")
-    path.replace(path.with_name("journal.x.npy"))
+    journal.array("x", lambda: np.zeros(1))
+    (array,) = path.parent.glob("journal.*.x.npy")
+    path.replace(array)
     return journal
 
 

@@ -535,6 +535,22 @@ def test_a_checkpoint_from_another_start_is_not_resumed(tmp_path):
     assert same(load_file(resumed / "last.safetensors"), load_file(fresh / "last.safetensors"))
 
 
+def test_a_checkpoint_of_another_precision_is_not_resumed(tmp_path, monkeypatch):
+    """`auto` is settled where a job runs, which may be another kind of node when it is resubmitted."""
+    stage = Stage(tmp_path, precision="auto")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"bf16": True})
+    with pytest.raises(SystemExit):
+        stage.run("results", history="no/such/folder/history.csv")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    resumed, fresh = stage.run("results"), stage.run("fresh")
+    assert read_json(resumed / "model.json")["precision"] == "float32"
+    assert same(load_file(resumed / "last.safetensors"), load_file(fresh / "last.safetensors"))
+    assert (
+        "other settings, code, data or hardware: training from the start"
+        in (tmp_path / "stage.log").read_text()
+    )
+
+
 @pytest.mark.parametrize("epoch", [None, 1, 10])
 def test_a_saved_generator_is_loaded_by_epoch_or_as_the_best(epoch, tmp_path):
     players = trainer().players

@@ -1,3 +1,4 @@
+import json
 import math
 from copy import deepcopy
 from dataclasses import asdict, replace
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 import train_recurrent_gan
+from safetensors import safe_open
 from safetensors.torch import load_file
 from scipy.stats import chisquare
 from snakemake.iocontainers import InputFiles, Log, OutputFiles, Params, ResourceList
@@ -488,6 +490,8 @@ def test_the_stage_writes_best_last_and_kept_generators(tmp_path):
         "generator_loss", "generator_gradient_norm", "validation_bpc",
     ]  # fmt: skip
     assert set(spent(tmp_path)) == {results / "resume.safetensors"}
+    with safe_open(results / "resume.safetensors", "pt") as file:
+        assert "float32 on cpu" in json.loads(file.metadata()["key"]), "not for nodes of another kind"
 
 
 def test_the_stage_s_files_are_the_same_byte_by_byte(tmp_path):

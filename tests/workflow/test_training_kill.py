@@ -132,7 +132,8 @@ def test_an_orphan_is_noticed_and_not_joined(case, training, start):
     training.run("--unlock", config=CONFIG_FILE)
     refused = training.attempt(*case.arguments, config=CONFIG_FILE)
     assert refused.returncode == 1
-    assert f"another process is training in {case.folder}: wait for it or end it" in refused.stdout
+    said = f"another process is at work and holds {case.folder}/resume.lock: wait for it or end it"
+    assert said in refused.stdout
     assert orphan.is_running()
     assert steps_saved(case, training) == before
 

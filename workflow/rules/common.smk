@@ -220,4 +220,4 @@ def rendered(wildcards):
 
 onsuccess:
     for path in list(spent(Path("results", config["name"]))):
-        path.unlink()
+        path.unlink(missing_ok=True)

@@ -6,15 +6,16 @@ from pathlib import Path
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.device import choose_device, settled, use_threads
+from ganlm.device import arithmetic, choose_device, settled, use_threads
 from ganlm.files import write_json
+from ganlm.locks import only_writer
 from ganlm.logs import stage_log
 from ganlm.models.lstm import Architecture, LanguageModel
 from ganlm.models.weights import load_weights
 from ganlm.provenance import file_digest
 from ganlm.sidecar import sidecar
 from ganlm.training import history
-from ganlm.training.checkpoint import Checkpoint, only_writer
+from ganlm.training.checkpoint import Checkpoint
 from ganlm.training.seqgan import Players, Settings, Trainer
 
 
@@ -22,8 +23,8 @@ def main(snakemake) -> None:
     """Train from the start or from the checkpoint; keep the generators of the chosen epochs."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
     folder = Path(snakemake.output.best).parent
-    wait_seconds = snakemake.resources.get("lock_seconds", 5)
-    with stage_log(snakemake.log[0], f"adversarial_train {name}"), only_writer(folder, wait_seconds):
+    alone = only_writer(folder / "resume.lock", snakemake.resources.get("lock_seconds", 5))
+    with stage_log(snakemake.log[0], f"adversarial_train {name}"), alone:
         use_threads(snakemake.threads)
         corpus = Corpus.load(snakemake.input.corpus)
         device = choose_device(snakemake.resources.device)
@@ -34,7 +35,8 @@ def main(snakemake) -> None:
         players = Players.from_generator(network, len(corpus.alphabet), settings, device)
         train, valid = (load_tokens(Path(snakemake.input[part])) for part in ("train", "valid"))
         start = file_digest(Path(snakemake.input.start))
-        key = [corpus.sha256, start, parameters, snakemake.params.code, snakemake.params.torch]
+        where = arithmetic(settings.precision, device)
+        key = [corpus.sha256, start, parameters, where, snakemake.params.code, snakemake.params.torch]
         checkpoint = Checkpoint(folder, key, snakemake.resources.checkpoint_seconds)
         with checkpoint.saving_on_sigterm():
             Trainer(players, train, valid, settings, device).run(checkpoint)

@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+from glob import escape
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from ganlm.corpus import Corpus, load_tokens
 from ganlm.files import complete, read_json
 from ganlm.generator import Surroundings
+from ganlm.locks import only_writer
 from ganlm.logs import stage_log
 from ganlm.measurement import Row, Settings, Text, tasks
 from ganlm.provenance import file_digest
@@ -28,7 +30,14 @@ def settled_draws(draws: int | str, chosen: str) -> int:
 def main(snakemake) -> None:
     """Load the model, measure it, write its rows."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
-    with stage_log(snakemake.log[0], f"approx_evaluate {name} {snakemake.wildcards.scatteritem}"):
+    output = Path(snakemake.output[0])
+    # All shards share a folder: only half files of this one are without a writer.
+    alone = only_writer(
+        output.with_suffix(".lock"),
+        snakemake.resources.get("lock_seconds", 5),
+        (f".{escape(output.stem)}.*.part",),
+    )
+    with stage_log(snakemake.log[0], f"approx_evaluate {name} {snakemake.wildcards.scatteritem}"), alone:
         corpus = Corpus.load(snakemake.input.corpus)
         draws = settled_draws(snakemake.params.evaluation["draws"], snakemake.input.chosen)
         settings = Settings.parse(snakemake.params.evaluation, draws)
@@ -44,9 +53,13 @@ def main(snakemake) -> None:
         )
         model = module.load(parameters, list(snakemake.input.model), surroundings)
         measure = importlib.import_module(f"ganlm.measure_{model.strength}").measure
-        output = Path(snakemake.output[0])
         files = [file_digest(Path(path)) for path in snakemake.input.model]
-        known = dict(snakemake.params) | {"model": parameters | {"reply_seconds": None}}
+        # What `auto` comes to may differ from node to node.
+        precision = getattr(model, "arithmetic", snakemake.params.precision)
+        known = dict(snakemake.params) | {
+            "model": parameters | {"reply_seconds": None},
+            "precision": precision,
+        }
         journal = Journal(output.with_suffix(".resume"), [corpus.sha256, known, draws, files])
         rows: list[Row] = []
         shard = tuple(map(int, snakemake.wildcards.scatteritem.split("-of-")))

@@ -6,21 +6,22 @@ from pathlib import Path
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.device import choose_device, settled, use_threads
+from ganlm.device import arithmetic, choose_device, settled, use_threads
 from ganlm.files import complete, write_json
+from ganlm.locks import only_writer
 from ganlm.logs import stage_log
 from ganlm.models.lstm import Architecture, LanguageModel, save
 from ganlm.sidecar import sidecar
 from ganlm.training import history, mle
-from ganlm.training.checkpoint import Checkpoint, only_writer
+from ganlm.training.checkpoint import Checkpoint
 
 
 def main(snakemake) -> None:
     """Train from the start or from the checkpoint, then write the best and the last weights."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
     folder = Path(snakemake.output.best).parent
-    wait_seconds = snakemake.resources.get("lock_seconds", 5)
-    with stage_log(snakemake.log[0], f"pretrain_lm {name}"), only_writer(folder, wait_seconds):
+    alone = only_writer(folder / "resume.lock", snakemake.resources.get("lock_seconds", 5))
+    with stage_log(snakemake.log[0], f"pretrain_lm {name}"), alone:
         use_threads(snakemake.threads)
         corpus = Corpus.load(snakemake.input.corpus)
         device = choose_device(snakemake.resources.device)
@@ -29,7 +30,8 @@ def main(snakemake) -> None:
         network = LanguageModel(len(corpus.alphabet), Architecture.parse(parameters))
         size = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
         logging.info("%s parameters on %s in %s", f"{size:,}", device, settings.precision)
-        key = [corpus.sha256, parameters, snakemake.params.code, snakemake.params.torch]
+        where = arithmetic(settings.precision, device)
+        key = [corpus.sha256, parameters, where, snakemake.params.code, snakemake.params.torch]
         checkpoint = Checkpoint(folder, key, snakemake.resources.checkpoint_seconds)
         tokens = [load_tokens(Path(snakemake.input[part])) for part in ("train", "valid")]
         with checkpoint.saving_on_sigterm():

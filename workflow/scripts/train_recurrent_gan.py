@@ -6,13 +6,14 @@ from pathlib import Path
 import torch
 
 from ganlm.corpus import Corpus, load_tokens
-from ganlm.device import choose_device, settled, use_threads
+from ganlm.device import arithmetic, choose_device, settled, use_threads
 from ganlm.files import write_json
+from ganlm.locks import only_writer
 from ganlm.logs import stage_log
 from ganlm.models.recurrent_gan import Architecture, Critic, Generator
 from ganlm.sidecar import sidecar
 from ganlm.training import history
-from ganlm.training.checkpoint import Checkpoint, only_writer
+from ganlm.training.checkpoint import Checkpoint
 from ganlm.training.wgan import Players, Settings, Trainer
 
 
@@ -20,8 +21,8 @@ def main(snakemake) -> None:
     """Train from the start or from the checkpoint; keep the generators of the chosen lengths."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
     folder = Path(snakemake.output.best).parent
-    wait_seconds = snakemake.resources.get("lock_seconds", 5)
-    with stage_log(snakemake.log[0], f"train_recurrent_gan {name}"), only_writer(folder, wait_seconds):
+    alone = only_writer(folder / "resume.lock", snakemake.resources.get("lock_seconds", 5))
+    with stage_log(snakemake.log[0], f"train_recurrent_gan {name}"), alone:
         use_threads(snakemake.threads)
         corpus = Corpus.load(snakemake.input.corpus)
         device = choose_device(snakemake.resources.device)
@@ -31,7 +32,8 @@ def main(snakemake) -> None:
         network = Generator(*sizes)
         players = Players.at_start(network, Critic(*sizes), settings, device)
         train, valid = (load_tokens(Path(snakemake.input[part])) for part in ("train", "valid"))
-        key = [corpus.sha256, parameters, snakemake.params.code, snakemake.params.torch]
+        where = arithmetic(settings.precision, device)
+        key = [corpus.sha256, parameters, where, snakemake.params.code, snakemake.params.torch]
         checkpoint = Checkpoint(folder, key, snakemake.resources.checkpoint_seconds)
         with checkpoint.saving_on_sigterm():
             Trainer(players, train, valid, settings, device).run(checkpoint)

@@ -42,6 +42,11 @@ def choose_precision(wanted: str, device: torch.device) -> str:
     return "bfloat16" if native else "float32"
 
 
+def arithmetic(precision: str, device: torch.device) -> str:
+    """What numbers depend on beside settings: work that is half done can go on where this is the same."""
+    return f"{precision} on {device.type}"
+
+
 def settled(training: dict, device: torch.device) -> dict:
     """Hyper-parameters of a training, with the precision that `auto` comes to."""
     return training | {"precision": choose_precision(training["precision"], device)}

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
@@ -10,24 +11,36 @@ from pathlib import Path
 
 REMEDY = "delete it, and the same command makes it again"
 
+# What writes in progress are called, by `complete` and by safetensors.
+HALF_FILES = (".*.part", ".tmp*")
+ABANDONED_SECONDS = 3600
+
 
 @contextmanager
 def complete(path: Path | str) -> Iterator[Path]:
-    """A temporary name beside `path`, renamed to it at the end, removed when anything goes wrong."""
+    """A temporary name beside `path`, renamed to it at the end, removed when anything goes wrong.
+
+    It is on the disk before it gets its name: a host that reboots may lose what was only on its way there.
+    """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def spent(folder: Path) -> Iterator[Path]:
-    """Half files below `folder`, and checkpoints and journals beside the complete result they led to.
+    """Abandoned half files below `folder`, and checkpoints and journals beside the result they led to.
 
     The latter outlive their stage: if Snakemake is killed before it takes note that a stage has finished, it
     runs that stage again, which then has nothing to do but to write its files.
+
+    A half file is abandoned once it is an hour old: another run may be writing the younger ones, and a write
+    takes seconds. Age alone tells on every host of a cluster and for stages without a lock.
     """
     for path in folder.rglob("resume.safetensors"):
         if path.with_name("model.json").exists():
@@ -36,8 +49,16 @@ def spent(folder: Path) -> Iterator[Path]:
         if path.with_suffix(".csv").exists():
             yield path
             yield from path.parent.glob(f"{escape(path.name)}.*.npy")
-    for abandoned in (".*.part", ".tmp*"):
-        yield from folder.rglob(abandoned)
+    for pattern in HALF_FILES:
+        yield from filter(_abandoned, folder.rglob(pattern))
+
+
+def _abandoned(path: Path) -> bool:
+    """Whether nobody has written to a half file for long; one that has just got its name is none."""
+    try:
+        return time.time() - path.stat().st_mtime > ABANDONED_SECONDS
+    except FileNotFoundError:
+        return False
 
 
 def write_text(path: Path | str, text: str) -> None:

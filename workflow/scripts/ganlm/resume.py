@@ -1,5 +1,6 @@
 """Finished work survives a crash: an append-only journal beside the result, deleted when a run is done."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,13 +18,15 @@ from ganlm.measurement import WHOLE, Row, Task
 class Journal:
     """Rows of finished blocks of one evaluation, and arrays that are its intermediate results.
 
-    The first line is the key: everything the rows depend on. A journal with another key is started over.
+    The first line is the key: everything the rows depend on. A journal with another key is started over, and
+    arrays have a digest of it in their names, so that none is taken for one of another key.
     A line that a crash cut short is ignored, and so is all after it.
     """
 
     def __init__(self, path: Path, key: object) -> None:
         self._path, self._lock = path, Lock()
         header = json.dumps(key, sort_keys=True)
+        self._digest = hashlib.sha256(header.encode()).hexdigest()[:12]
         found, *lines = self._lines()
         if found != header:
             lines = []
@@ -59,7 +62,7 @@ class Journal:
 
     def array(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
         """The array of that name, memory-mapped from the file beside the journal; made if there is none."""
-        path = self._path.with_name(f"{self._path.name}.{name}.npy")
+        path = self._path.with_name(f"{self._path.name}.{self._digest}.{name}.npy")
         if not path.exists():
             made = make()
             with complete(path) as temporary, temporary.open("wb") as file:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ganlm.device import choose_device, choose_precision
+from ganlm.device import arithmetic, choose_device, choose_precision
 from ganlm.generator import Latent, Surroundings
 from ganlm.models.weights import load_weights
 
@@ -171,6 +171,7 @@ class RecurrentGan(Latent):
         self.network = network.to(device).eval()
         self.device = device
         self.refeed = refeed
+        self.arithmetic = arithmetic(precision, device)
         self.vocabulary = network.output.out_features
         if precision == "bfloat16":
             for layer in network.layers:

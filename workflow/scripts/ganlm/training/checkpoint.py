@@ -4,7 +4,6 @@ All randomness of a training step is keyed by its number, so a checkpoint betwee
 a step number only: what follows is bitwise what an uninterrupted run would have done on the same machine.
 """
 
-import fcntl
 import json
 import logging
 import os
@@ -25,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used, or a stage that somebody else is writing."""
+    """A checkpoint that cannot be used."""
 
 
 class Checkpoint:
@@ -69,7 +68,9 @@ class Checkpoint:
                 f"{self.path} is damaged ({error}): delete it to train from the start"
             ) from None
         if metadata.get("key") != self._key:
-            logger.warning("%s belongs to other settings, code or data: training from the start", self.path)
+            logger.warning(
+                "%s belongs to other settings, code, data or hardware: training from the start", self.path
+            )
             return None
         try:
             return tensors, json.loads(metadata["progress"])
@@ -89,36 +90,10 @@ class Checkpoint:
         metadata = {"key": self._key, "progress": json.dumps(progress)}
         with complete(self.path) as temporary:
             save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
         self._saved = self._clock()
         if self._told_to_end:
             logger.warning("ended by SIGTERM; %s is saved, the same command goes on from there", self.path)
             raise SystemExit(os.EX_TEMPFAIL)
-
-
-@contextmanager
-def only_writer(folder: Path, wait_seconds: float = 5.0) -> Iterator[None]:
-    """Keep a second process out of a stage: one that outlived its job may still be writing.
-
-    Half-written files, ours and those safetensors calls `.tmp...`, are a dead process's to whoever is let in.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "resume.lock").open("a+") as lock:
-        deadline = time.monotonic() + wait_seconds
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise CheckpointError(
-                        f"another process is training in {folder}: wait for it or end it"
-                    ) from None
-                time.sleep(0.2)
-        for abandoned in (*folder.glob(".*.part"), *folder.glob(".tmp*")):
-            abandoned.unlink()
-        yield
 
 
 def collect(**parts: nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:
