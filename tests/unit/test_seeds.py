@@ -85,7 +85,7 @@ def test_seeds_differ_in_nothing_but_their_seed_and_start():
 
 def test_lists_name_rows_and_mean_all_their_seeds():
     found = experiment([1, 2])
-    assert found.table1 == ["pairs", "lm", "gan-plain", "gan-other", "rgan"]
+    assert list(found.table1) == ["pairs", "lm", "gan-plain", "gan-other", "rgan"]
     assert found.tabulated == list(found.models)
     assert found.choosing == ["pairs", "lm-s1", "lm-s2"]
     assert found.gap_models == found.choosing

@@ -177,11 +177,11 @@ def shown_arms():
 ARMS = shown_arms()
 ARM_INSTANCES = sorted({name for epochs in ARMS.values() for name in epochs.values()})
 
-# Rows of Table 1 -> their models, of which there may be several seeds.
+# Rows of Table 1 -> their instances, of which there may be several seeds.
 TABLE1 = {
-    row: finished("evaluate", EXPERIMENT.rows[row])
-    for row in EXPERIMENT.table1
-    if finished("evaluate", EXPERIMENT.rows[row])
+    row: finished("evaluate", names)
+    for row, names in EXPERIMENT.table1.items()
+    if finished("evaluate", names)
 }
 
 

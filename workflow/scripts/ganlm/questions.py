@@ -3,26 +3,11 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ganlm.expansion import trains_as_published
 from ganlm.protocol import Protocol
 
 if TYPE_CHECKING:
     from ganlm.experiment import Experiment
-
-# How the published code trains SeqGAN. An arm with other settings is a control: the paper never ran it.
-PUBLISHED = {
-    "shuffle": False,
-    "rollout_lag": 0,
-    "sampling_dropout": True,
-    "loss": "sum",
-    "reward": "discriminator",
-    "baseline": False,
-    "learning_rate": 0.01,
-}
-
-
-def trains_as_published(block: dict) -> bool:
-    """Whether an arm does what the published code did; how long and how large is another matter."""
-    return PUBLISHED.items() <= block["training"].items()
 
 
 def asked(experiment: "Experiment") -> dict:
