@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -117,13 +117,14 @@ class Cluster:
         self.command("srun", "--nodes", count, "--ntasks", count, "--mem=10", "true")
 
     def stop(self) -> None:
-        """Cancel what runs, then end the daemons: nodes first."""
-        if self._alive("slurmctld"):
-            self.command("scancel", "--user", _user())
-            with suppress(TimeoutError):
-                wait_until(lambda: not self.command("squeue", "--noheader"), "the queue is empty")
-        for name in (*NODES, "slurmctld", "munged"):
-            self._end(name)
+        """Cancel what runs, then end the daemons, nodes first: all of them, whatever goes wrong before."""
+        with ExitStack() as last:
+            for name in ("munged", "slurmctld", *reversed(NODES)):
+                last.callback(self._end, name)
+            if self._alive("slurmctld"):
+                self.command("scancel", "--user", _user())
+                with suppress(TimeoutError):
+                    wait_until(lambda: not self.command("squeue", "--noheader"), "the queue is empty")
 
     def command(self, *arguments: str) -> str:
         """What a program of Slurm prints; it must succeed."""

@@ -29,6 +29,9 @@ APART = ("logs", "benchmarks")
 VICTIMS = ("all", "stage", "snakemake")
 SCRIPTS = {path.name for path in (Path(__file__).parents[1] / "workflow/scripts").glob("*.py")}
 ATTEMPTS_AT_THE_END = 20
+# What a run may say after a kill: an orphan is in its way, or Snakemake's own lock is.
+IN_THE_WAY = ("another process is at work and holds", "Directory cannot be locked")
+OUTPUT = "stress.out"
 LONGEST_RUN_SECONDS = 1800
 
 
@@ -46,21 +49,29 @@ class Tally:
 
 @contextmanager
 def running(clone: Clone) -> Iterator[subprocess.Popen]:
-    """A run in a session of its own; what is left of it in the end is killed."""
-    process = subprocess.Popen(
-        ["snakemake", f"--configfile={CONFIG}", "--quiet", "all"],
-        cwd=clone.path,
-        env=os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    """A run in a session of its own, which prints to a file; what is left of it in the end is killed."""
+    with (clone.path / OUTPUT).open("w") as output:
+        process = subprocess.Popen(
+            ["snakemake", f"--configfile={CONFIG}"],
+            cwd=clone.path,
+            env=os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
     try:
         yield process
     except BaseException:
         kill_group(process)
         raise
+
+
+def check_failure(clone: Clone) -> None:
+    """A run that nobody killed may fail because an orphan is in its way, and for no other reason."""
+    printed = (clone.path / OUTPUT).read_text(errors="replace")
+    if not any(said in printed for said in IN_THE_WAY):
+        sys.exit(f"a run failed, and nothing was in its way:\n{printed[-4000:]}")
 
 
 def kill_group(process: subprocess.Popen) -> None:
@@ -96,25 +107,45 @@ def kill_once(clone: Clone, rng: random.Random, longest: float, tally: Tally) ->
         except subprocess.TimeoutExpired:
             pass
         else:
-            return process.returncode != 0  # a stage met its predecessor, still alive
+            if process.returncode:
+                check_failure(clone)
+            return process.returncode != 0
         alive = stages(process)
         victim = "all" if victim == "stage" and not alive else victim
-        tally.stages.update(set(alive.values()) or {"between stages"})
-        tally.victims[victim] += 1
-        match victim:
-            case "stage":
-                child = rng.choice(sorted(alive, key=lambda child: alive[child]))
-                with suppress(psutil.NoSuchProcess):
-                    child.kill()
-                process.wait(timeout=600)
-            case "snakemake":
-                process.kill()
-                process.wait()
-            case "all":
-                kill_group(process)
+        if kill(victim, process, alive, rng):
+            tally.stages.update(set(alive.values()) or {"between stages"})
+            tally.victims[victim] += 1
+            running_then = sorted(set(alive.values()))
+            print(f"kill {tally.kills}: {victim} after {delay:.1f} s, {running_then}", flush=True)
+        elif process.returncode:
+            check_failure(clone)
     clone.attempt("--unlock", config=CONFIG)
-    print(f"kill {tally.kills}: {victim} after {delay:.1f} s, {sorted(set(alive.values()))}", flush=True)
     return True
+
+
+def kill(
+    victim: str, process: subprocess.Popen, alive: dict[psutil.Process, str], rng: random.Random
+) -> bool:
+    """Kill, and wait until Snakemake is gone; False if the victim had ended by itself."""
+    match victim:
+        case "stage":
+            child = rng.choice(sorted(alive, key=lambda child: alive[child]))
+            return kill_stage(child, process)
+        case "snakemake":
+            process.kill()
+        case "all":
+            kill_group(process)
+    return process.wait() == -signal.SIGKILL
+
+
+def kill_stage(child: psutil.Process, process: subprocess.Popen) -> bool:
+    """Snakemake sees its stage die, and fails; if it does not, the stage was over before it was killed."""
+    try:
+        child.kill()
+    except psutil.NoSuchProcess:
+        process.wait(timeout=LONGEST_RUN_SECONDS)
+        return False
+    return process.wait(timeout=LONGEST_RUN_SECONDS) != 0
 
 
 def finish(clone: Clone) -> None:
@@ -123,6 +154,7 @@ def finish(clone: Clone) -> None:
         with running(clone) as process:
             if process.wait(timeout=LONGEST_RUN_SECONDS) == 0:
                 return
+        check_failure(clone)
         clone.attempt("--unlock", config=CONFIG)
     sys.exit("the run did not end well after the last kill: see its logs")
 
@@ -144,7 +176,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=50, help="how many kills (default: %(default)s)")
     parser.add_argument(
-        "--seconds", type=float, default=3600, help="no kill after so long (default: %(default)s)"
+        "--seconds", type=float, default=3600, help="the time for all kills (default: %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of victims and moments (default: %(default)s)")
     parser.add_argument(
@@ -186,6 +218,8 @@ def main() -> None:
     differing = sorted(name for name in whole | disturbed if whole.get(name) != disturbed.get(name))
     if differing:
         sys.exit(f"{len(differing)} of {len(whole)} result files differ: {', '.join(differing[:10])}")
+    if tally.kills < given.kills:
+        sys.exit(f"only {tally.kills} of {given.kills} kills in {given.seconds:.0f} s: raise --seconds")
     print(f"{len(whole)} result files, all identical to those of an undisturbed run")
 
 

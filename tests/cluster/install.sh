@@ -13,5 +13,5 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get > /dev/null; then
     exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get update --quiet
-apt-get install --quiet --yes --no-install-recommends -o DPkg::Lock::Timeout=300 "${packages[@]}"
+timeout 600 apt-get update --quiet
+timeout 1800 apt-get install --quiet --yes --no-install-recommends -o DPkg::Lock::Timeout=300 "${packages[@]}"

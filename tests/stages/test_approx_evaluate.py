@@ -80,7 +80,7 @@ def test_it_goes_on_in_the_same_precision_only(
     for native in (True, False, False):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda native=native: {"bf16": native})
         evaluate()
-        _, known, *_ = json.loads((tmp_path / "m.resume").read_text().splitlines()[0])
+        _, _, known, _ = json.loads((tmp_path / "m.resume").read_text().splitlines()[0])
         assert known["precision"] == ("bfloat16 on cpu" if native else "float32 on cpu")
         found[native] = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("m.resume.*.npy")}
     assert found[True]

@@ -230,3 +230,13 @@ def test_resumed_work_counts_only_what_this_run_did(caplog):
     assert progress_lines(caplog, steps, what="train", total=1000, unit="steps", start=500) == [
         "train 600/1,000 steps 60% 10 steps/s eta 0:00:40"
     ]
+
+
+def test_a_log_that_cannot_be_opened_does_not_hide_the_sentence(tmp_path, capsys):
+    """A disk that was closed meanwhile: what is wrong is on the screen, and no traceback."""
+    (tmp_path / "logs").write_text("a file where a folder should be")
+    with pytest.raises(SystemExit), stage_log(tmp_path / "logs/stage.log", "train"):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "results/model")
+    said = capsys.readouterr().err
+    assert "results/model is closed to this user (Read-only file system): check its permissions" in said
+    assert "Traceback" not in said

@@ -2,6 +2,7 @@ import json
 import logging
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -353,6 +354,36 @@ def test_a_damaged_checkpoint_is_not_trained_over(tmp_path):
     with pytest.raises(CheckpointError, match="delete it to train from the start"):
         trained(tmp_path)
     assert path.read_bytes() == b"damaged"
+
+
+FOREIGN = {
+    "no tensors": lambda _: {},
+    "other weights": lambda tensors: tensors | {"network/output.bias": torch.zeros(2)},
+    "other best weights": lambda tensors: tensors | {"best/output.bias": torch.zeros(2)},
+    "other moments": lambda tensors: tensors | {"optimizer/0/exp_avg": torch.zeros(3)},
+    "moments of nothing": lambda tensors: tensors | {"optimizer/99/exp_avg": torch.zeros(3)},
+    "moments without a number": lambda tensors: tensors | {"optimizer/x/exp_avg": torch.zeros(3)},
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_checkpoint_with_other_tensors_is_named(tmp_path, what):
+    """Its key is ours: somebody has put it together."""
+    trained(tmp_path)
+    checkpoint = Checkpoint(tmp_path, "key", 0)
+    tensors, progress = checkpoint.load()
+    checkpoint.save(FOREIGN[what](tensors), progress)
+    said = f"{checkpoint.path} does not hold what this training has saved: delete it to train from the start"
+    with pytest.raises(CheckpointError, match=f"^{re.escape(said)}$"):
+        trained(tmp_path)
+
+
+def test_a_checkpoint_with_other_progress_is_named(tmp_path):
+    trained(tmp_path)
+    checkpoint = Checkpoint(tmp_path, "key", 0)
+    checkpoint.save(checkpoint.load()[0], {"step": 3})
+    with pytest.raises(CheckpointError, match="does not hold what this training has saved"):
+        trained(tmp_path)
 
 
 def epochs_in(path: Path) -> int:

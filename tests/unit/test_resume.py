@@ -170,6 +170,30 @@ def test_a_file_that_is_no_journal_is_started_over(tmp_path, content):
     assert set(meter.calls) == set(range(10))
 
 
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        "5",
+        "null",
+        '{"block": 1}',
+        "[5]",
+        "[[1, 2]]",
+        '[["window-10"]]',
+        json.dumps([[1] * 14]),
+        '["window-10"]',
+    ],
+)
+def test_a_line_that_holds_no_rows_ends_what_is_believed(tmp_path, foreign):
+    path = tmp_path / "journal"
+    Journal(path, "key").run(Meter(), WANTED, 1)
+    header, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([header, *lines[:4], foreign, *lines[4:], ""]))
+    meter = Meter()
+    rows = Journal(path, "key").run(meter, WANTED, 1)
+    assert set(meter.calls) == set(range(4, 10))
+    assert comparable(rows) == comparable(rows_of(meter))
+
+
 def test_numbers_survive_to_the_last_digit(tmp_path):
     path = tmp_path / "journal"
     rows = Journal(path, "key").run(Meter(), WANTED, 1)

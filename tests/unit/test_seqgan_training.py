@@ -19,7 +19,7 @@ from ganlm.files import read_json, spent, write_json
 from ganlm.generator import Surroundings
 from ganlm.models import seqgan
 from ganlm.models.lstm import START, Architecture, LanguageModel, save
-from ganlm.training.checkpoint import Checkpoint, collect
+from ganlm.training.checkpoint import Checkpoint, CheckpointError, collect
 from ganlm.training.divergence import DivergenceError
 from ganlm.training.mle import validate
 from ganlm.training.rollout import rewards, sample
@@ -400,6 +400,22 @@ def test_stopped_anywhere_training_goes_on_bit_by_bit(changes, tmp_path):
         found = run(folder, trainer(seed=77, **changes)).players
         assert same(collect(**found.parts()) | found.kept, expected), stop
         assert found.history == whole.history
+
+
+@pytest.mark.parametrize(
+    "name", ["policy/output.bias", "generator_adam/0/exp_avg", "epoch-1/output.bias", None]
+)
+def test_a_checkpoint_with_other_tensors_is_named(name, tmp_path):
+    with pytest.raises(StopError):
+        trainer().run(Stopping(tmp_path, 6))
+    checkpoint = Checkpoint(tmp_path, "key", 0)
+    tensors, progress = checkpoint.load()
+    assert name is None or name in tensors
+    checkpoint.save(tensors | {name: torch.zeros(2)} if name else {}, progress)
+    with pytest.raises(
+        CheckpointError, match="safetensors does not hold what this training has saved: delete"
+    ):
+        run(tmp_path, trainer())
 
 
 def test_saving_changes_nothing_and_seeds_change_everything(tmp_path):

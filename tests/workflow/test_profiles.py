@@ -114,6 +114,13 @@ def test_lines_for_other_clusters_are_understood(heading, shown, clone: Clone):
     assert [each for each in shown if each not in resources(text)[rule] + ","] == []
 
 
+@pytest.mark.parametrize("name", ["slurm", "slurm-test"])
+def test_the_job_of_a_dead_node_is_left_to_slurm(name, repository: Clone):
+    """Otherwise the plugin submits a second one beside that which Slurm starts again."""
+    assert profile(name)["slurm-requeue"] is True
+    repository.run("--dry-run", f"--workflow-profile=profiles/{name}", TARGET)
+
+
 def test_a_misspelt_profile_is_not_announced(repository: Clone):
     """Snakemake ignores it in silence: the README says which line to look for."""
     text = repository.run("--dry-run", "--workflow-profile=profiles/slrum", TARGET)
@@ -141,7 +148,7 @@ def test_the_generic_profile_asks_a_queue_for_what_stages_need(clone: Clone, tmp
 def test_the_kubernetes_profile_loads_its_plugins_and_plans(clone: Clone, tmp_path: Path):
     """In an environment of its own, on top of this one. No pod is started."""
     environment = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True, timeout=300)
     (site,) = environment.glob("lib/python*/site-packages")
     (site / "base.pth").write_text(sysconfig.get_path("purelib"))
     python = environment / "bin/python"

@@ -221,3 +221,12 @@ def rendered(wildcards):
 onsuccess:
     for path in list(spent(Path("results", config["name"]))):
         path.unlink(missing_ok=True)
+
+
+onerror:
+    if any("SIGKILL" in Path(file).read_text(errors="replace") for file in log):
+        print(
+            "The system ended a stage (SIGKILL), mostly for want of memory: run fewer stages at once (--cores 1) or "
+            "give it more memory; the same command goes on.",
+            file=sys.stderr,
+        )

@@ -27,6 +27,14 @@ def settled_draws(draws: int | str, chosen: str) -> int:
     return found["draws"]
 
 
+def dependencies(snakemake, model: object) -> tuple[dict, list[str]]:
+    """Parameters and files that rows depend on, with what `precision: auto` came to on this node."""
+    model_block = snakemake.params.model | {"reply_seconds": None}
+    precision = getattr(model, "arithmetic", snakemake.params.precision)
+    files = [file_digest(Path(path)) for path in snakemake.input.model]
+    return dict(snakemake.params) | {"model": model_block, "precision": precision}, files
+
+
 def main(snakemake) -> None:
     """Load the model, measure it, write its rows."""
     name, parameters = snakemake.wildcards.model, snakemake.params.model
@@ -53,14 +61,8 @@ def main(snakemake) -> None:
         )
         model = module.load(parameters, list(snakemake.input.model), surroundings)
         measure = importlib.import_module(f"ganlm.measure_{model.strength}").measure
-        files = [file_digest(Path(path)) for path in snakemake.input.model]
-        # What `auto` comes to may differ from node to node.
-        precision = getattr(model, "arithmetic", snakemake.params.precision)
-        known = dict(snakemake.params) | {
-            "model": parameters | {"reply_seconds": None},
-            "precision": precision,
-        }
-        journal = Journal(output.with_suffix(".resume"), [corpus.sha256, known, draws, files])
+        key = [corpus.sha256, draws, *dependencies(snakemake, model)]
+        journal = Journal(output.with_suffix(".resume"), key)
         rows: list[Row] = []
         shard = tuple(map(int, snakemake.wildcards.scatteritem.split("-of-")))
         for task in tasks(name, model.strength, text, snakemake.params.windows, settings, shard):

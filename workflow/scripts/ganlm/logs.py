@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
@@ -88,9 +88,14 @@ class Progress:
 class _StageFile(WatchedFileHandler):
     """A log that is opened anew once removed, which Snakemake does before it starts a stage again.
 
-    So a process that outlived its job, and keeps the new one out, can still be followed. A full disk must
-    not fill the screen too: what the log cannot hold is on stderr.
+    So a process that outlived its job, and keeps the new one out, can still be followed. A full or closed
+    disk must not fill the screen too: what the log cannot hold is on stderr.
     """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record; opening the file, which logging does not expect to fail here, may fail."""
+        with suppress(OSError):
+            super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         pass
@@ -99,8 +104,9 @@ class _StageFile(WatchedFileHandler):
 @contextmanager
 def _handlers(path: Path) -> Iterator[None]:
     """Send every log record and warning of the process to the file and to stderr."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = _StageFile(path, encoding="utf-8")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    file = _StageFile(path, encoding="utf-8", delay=True)
     echo = logging.StreamHandler(sys.stderr)
     echo.addFilter(lambda record: not record.exc_info)
     root = logging.getLogger()

@@ -20,7 +20,7 @@ class Journal:
 
     The first line is the key: everything the rows depend on. A journal with another key is started over, and
     arrays have a digest of it in their names, so that none is taken for one of another key.
-    A line that a crash cut short is ignored, and so is all after it.
+    A line that a crash cut short, or that holds anything else than rows, is ignored, and so is all after it.
     """
 
     def __init__(self, path: Path, key: object) -> None:
@@ -31,7 +31,7 @@ class Journal:
         if found != header:
             lines = []
             self._delete_arrays()
-        self.rows = _distinct(Row(*row) for finished in _whole(lines) for row in finished)
+        self.rows = _distinct(row for rows in _whole(lines) for row in rows)
         self._write([header, *([json.dumps(self.rows)] if self.rows else [])])
 
     def run(self, measure_block: Callable[[int], list[Row]], task: Task, workers: int) -> list[Row]:
@@ -93,10 +93,26 @@ def _distinct(rows: Iterable[Row]) -> list[Row]:
     return list({row._replace(total=0, variance=0, drawn=0, never_hit=0): row for row in rows}.values())
 
 
-def _whole(lines: list[str]) -> Iterator[list]:
-    """What the lines say, up to the first that a crash cut short."""
+def _whole(lines: list[str]) -> Iterator[list[Row]]:
+    """The rows of each line, up to the first line that a crash cut short, or that somebody else wrote."""
     for line in lines:
         try:
-            yield json.loads(line)
+            found = json.loads(line)
         except ValueError:
             return
+        if not isinstance(found, list) or not all(map(_is_row, found)):
+            return
+        yield [Row(*row) for row in found]
+
+
+def _is_row(found: object) -> bool:
+    """Whether it has a row's columns: words where a row has words, numbers elsewhere."""
+    kinds = Row.__annotations__.values()
+    return (
+        isinstance(found, list)
+        and len(found) == len(kinds)
+        and all(
+            isinstance(value, str if kind is str else int | float)
+            for value, kind in zip(found, kinds, strict=True)
+        )
+    )

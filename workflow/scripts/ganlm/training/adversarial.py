@@ -97,7 +97,8 @@ class Loop(ABC):
         """All steps that are left; the generators of the epochs in `keep` are kept."""
         players, settings, saved = self.players, self.settings, 0
         if (found := checkpoint.load()) is not None:
-            saved = self._resume(*found)
+            with checkpoint.fitting():
+                saved = self._resume(*found)
             logger.info("resuming after step %d of %d", saved, settings.steps)
         line = Progress(self.stage, settings.steps, self.unit, start=saved)
         for step in range(saved, settings.steps):
@@ -119,8 +120,11 @@ class Loop(ABC):
     def _resume(self, tensors: dict[str, Tensor], progress: dict) -> int:
         """Put everything back in place; the number of steps that are done."""
         players = self.players
-        restore(tensors, **players.parts())
         players.kept = {name: t for name, t in tensors.items() if name.split("/")[0] not in players.parts()}
+        # Whether these fit would otherwise only show when they are evaluated.
+        for weights in filter(None, map(players.weights, self.settings.keep)):
+            players.generator.load_state_dict(weights)
+        restore(tensors, **players.parts())
         players.history, players.seconds = progress["history"], progress["seconds"]
         return progress["step"]
 

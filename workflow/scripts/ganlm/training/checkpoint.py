@@ -79,6 +79,18 @@ class Checkpoint:
                 f"{self.path} does not say how far it is: delete it to train from the start"
             ) from None
 
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """Name the file, should putting back what it holds fail: its key is ours, its content is not."""
+        try:
+            yield
+        except torch.OutOfMemoryError:
+            raise
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{self.path} does not hold what this training has saved: delete it to train from the start"
+            ) from error
+
     def due(self) -> bool:
         """Whether one more step as long as the last would put more time at risk than may be lost."""
         now = self._clock()
@@ -109,7 +121,7 @@ def collect(**parts: nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def restore(tensors: dict[str, Tensor], **parts: nn.Module | torch.optim.Optimizer) -> None:
-    """Put tensors that `collect` gathered back in place."""
+    """Put tensors that `collect` gathered back in place, or raise what PyTorch does if they do not fit."""
     for name, part in parts.items():
         mine = {
             key.removeprefix(f"{name}/"): value
@@ -123,4 +135,16 @@ def restore(tensors: dict[str, Tensor], **parts: nn.Module | torch.optim.Optimiz
             for key, value in mine.items():
                 index, field = key.split("/")
                 state.setdefault(int(index), {})[field] = value
+            _check_moments(state, part)
             part.load_state_dict(part.state_dict() | {"state": state})
+
+
+def _check_moments(state: dict[int, dict[str, Tensor]], optimizer: torch.optim.Optimizer) -> None:
+    """An optimizer takes moments of any size, and fails only with the next update."""
+    parameters = [each for group in optimizer.param_groups for each in group["params"]]
+    for index, moments in state.items():
+        if index >= len(parameters):
+            raise ValueError(f"moments of parameter {index} of {len(parameters)}")
+        for field, value in moments.items():
+            if value.dim() and value.shape != parameters[index].shape:
+                raise ValueError(f"{field} of parameter {index} has shape {tuple(value.shape)}")

@@ -22,6 +22,9 @@ from ganlm.training.divergence import DivergenceError
 
 logger = logging.getLogger(__name__)
 
+# Of the outcome, in a checkpoint beside the tensors.
+SAVED = ("history", "seconds", "best_epoch", "best_bpc")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -99,7 +102,8 @@ def train(
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
     outcome = Outcome()
     if (found := checkpoint.load()) is not None:
-        _resume(found, network, optimizer, outcome)
+        with checkpoint.fitting():
+            _resume(found, network, optimizer, outcome)
         logger.info("resuming after epoch %d", len(outcome.history))
     progress = Progress("pretrain_lm", settings.epochs, "epochs", start=len(outcome.history))
     for epoch in range(len(outcome.history) + 1, settings.epochs + 1):
@@ -214,8 +218,7 @@ def _save(
 ) -> None:
     tensors = collect(network=network, optimizer=optimizer)
     tensors |= {f"best/{name}": tensor for name, tensor in outcome.best.items()}
-    kept = ("history", "seconds", "best_epoch", "best_bpc")
-    checkpoint.save(tensors, {name: getattr(outcome, name) for name in kept})
+    checkpoint.save(tensors, {name: getattr(outcome, name) for name in SAVED})
 
 
 def _resume(
@@ -225,7 +228,10 @@ def _resume(
     outcome: Outcome,
 ) -> None:
     tensors, progress = found
-    restore(tensors, network=network, optimizer=optimizer)
-    for name, value in progress.items():
-        setattr(outcome, name, value)
+    for name in SAVED:
+        setattr(outcome, name, progress[name])
     outcome.best = {name.removeprefix("best/"): t for name, t in tensors.items() if name.startswith("best/")}
+    # Whether these fit would otherwise only show when training is over.
+    if outcome.best:
+        network.load_state_dict(outcome.best)
+    restore(tensors, network=network, optimizer=optimizer)
