@@ -1,6 +1,7 @@
 """Is the stated error of shared draws the real one? A trained Recurrent GAN, measured again with other seeds.
 
     python benchmarks/other_seeds.py results/text8-cpu --model recurrent-gan
+    python benchmarks/other_seeds.py results/text8-cpu --precision bfloat16     # what rounding does to the bits
 
 All windows share their draws, so another seed moves all of them at once. The text stays the same here; what
 differs between seeds is the draws alone: their spread is to be compared with the stated Monte-Carlo error.
@@ -43,6 +44,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=200, help="N (%(default)s)")
     parser.add_argument("--seeds", type=int, default=20, help="how often (%(default)s)")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     return parser.parse_args()
 
 
@@ -77,7 +79,7 @@ def main() -> None:
     corpus = Corpus.load(options.results / "corpus" / "corpus.json")
     tokens = load_tokens(options.results / "corpus" / "test.npy")[: options.characters]
     text = Text(np.asarray(tokens), corpus.sha256["test"], len(corpus.alphabet))
-    surroundings = Surroundings(corpus.alphabet, 1, options.threads, "cpu", "float32")
+    surroundings = Surroundings(corpus.alphabet, 1, options.threads, "cpu", options.precision)
     parameters = read_json(folder / "model.json", "parameters")["parameters"]
     model = load(parameters, [str(folder / "model.safetensors")], surroundings)
     found = [
