@@ -1,7 +1,7 @@
 """Is the stated error of shared draws the real one? A trained Recurrent GAN, measured again with other seeds.
 
     python benchmarks/other_seeds.py results/text8-cpu --model recurrent-gan
-    python benchmarks/other_seeds.py results/text8-cpu --precision bfloat16     # what rounding does to the bits
+    python benchmarks/other_seeds.py results/text8-cpu --precision bfloat16    # what rounding does
 
 All windows share their draws, so another seed moves all of them at once. The text stays the same here; what
 differs between seeds is the draws alone: their spread is to be compared with the stated Monte-Carlo error.
