@@ -33,8 +33,9 @@ run: $(READY)
 	@echo "findings  $(RESULTS)/findings.md"
 
 SELECT ?= not slow and not cluster
-test: $(READY) ## run the tests
-	python -m pytest -m "$(SELECT)"
+JOBS ?= 2
+test: $(READY) ## run the tests, JOBS= of them at once
+	python -m pytest -m "$(SELECT)" --numprocesses=$(JOBS) --dist=loadfile
 
 test-all: $(READY) ## run all tests, the slow ones too
 	python -m pytest

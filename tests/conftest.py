@@ -6,12 +6,20 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from browser import MISSING, Browser, is_installed, started
 from clone import ROOT, Clone, succeed, without_network
 from interruption import CONFIG, CONFIG_FILE, NAME, Case, log, outputs
 
 STYLE = "workflow/report/report.css"
+
+
+@pytest.fixture(autouse=True)
+def denormals() -> Iterator[None]:
+    """Stages that run in this process flush them to zero; other tests are about numbers that small."""
+    yield
+    torch.set_flush_denormal(False)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ COMMANDS = {
     *("textasciitilde", "textasciicircum", "textbackslash", "textless", "textgreater", "textbar", "texttt"),
 }
 FITTING = r"\ifdim\width>\linewidth\linewidth\else\width\fi"
-FORMULAS = {"leq", "geq", "alpha", "gamma", "pm"}
+FORMULAS = {"leq", "geq", "approx", "alpha", "gamma", "pm"}
 SHOWN = {
     r"\textasciitilde{}": "~",
     r"\textasciicircum{}": "^",
@@ -28,6 +28,7 @@ SHOWN = {
     r"\textbar{}": "|",
     r"$\leq$": "≤",
     r"$\geq$": "≥",
+    r"$\approx$": "≈",
     r"$\alpha$": "α",
     r"$\gamma$": "γ",
     r"$\pm$": "±",

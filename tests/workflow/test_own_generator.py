@@ -29,7 +29,7 @@ def shorten(clone):
     config = yaml.safe_load(file.read_text())
     config["models"] = {name: config["models"][name] for name in ("2-gram",)}
     config["choose_n"]["models"] = []
-    del config["sweep"]
+    del config["sweep"], config["findings"]
     config["evaluation"] |= {"baseline": None, "draws": 100, "draws_grid": [50], "characters": 1000}
     file.write_text(yaml.safe_dump(config, sort_keys=False))
 
