@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ganlm.models.strongest_match import StrongestMatch, _readers
+from ganlm.models.strongest_match import StrongestMatches, _Occurrences
 
 VOCABULARY = 3
 
@@ -24,7 +24,7 @@ def test_matches_and_gradients_are_those_of_one_match_at_a_time(width, length):
     table = torch.randn(width * VOCABULARY, 4, dtype=torch.float64)
     ours, theirs = (table.clone().requires_grad_() for _ in range(2))
     weights = torch.randn(5, 4, dtype=torch.float64)
-    found, expected = StrongestMatch.apply(ours, tokens, VOCABULARY), naive(theirs, tokens, width)
+    found, expected = StrongestMatches.apply(tokens, VOCABULARY, ours), naive(theirs, tokens, width)
     (found * weights).sum().backward()
     (expected * weights).sum().backward()
     torch.testing.assert_close(found, expected)
@@ -32,15 +32,18 @@ def test_matches_and_gradients_are_those_of_one_match_at_a_time(width, length):
     assert (ours.grad.view(width, VOCABULARY, 4)[:, -1] == 0).all()
 
 
-def test_the_gradient_is_that_of_finite_differences():
+def test_the_gradients_of_several_widths_are_those_of_finite_differences():
     torch.manual_seed(1)
     tokens = torch.tensor([[0, 1, 2, 0], [2, 2, 1, 0]])
-    table = torch.randn(2 * VOCABULARY, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda t: StrongestMatch.apply(t, tokens, VOCABULARY), table)
+    tables = [
+        torch.randn(width * VOCABULARY, filters, dtype=torch.float64, requires_grad=True)
+        for width, filters in ((1, 2), (2, 3), (4, 1))
+    ]
+    assert torch.autograd.gradcheck(lambda *t: StrongestMatches.apply(tokens, VOCABULARY, *t), tables)
 
 
 def test_a_row_is_read_by_the_matches_that_start_where_its_offset_says():
     """Sequence 0 1 0 with windows of two tokens: 01 and 10."""
-    read_by, first = _readers(torch.tensor([[0, 1, 0]]), 2, VOCABULARY)
+    read_by, first = _Occurrences.of(torch.tensor([[0, 1, 0]]), VOCABULARY).readers(2, 2, none=2)
     bags = [part[part < 2].tolist() for part in read_by.tensor_split(first[1:])]
     assert bags == [[0], [1], [], [1], [0], []]

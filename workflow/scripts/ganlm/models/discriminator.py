@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from ganlm.models.strongest_match import StrongestMatch
+from ganlm.models.strongest_match import StrongestMatches
 
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20)
 FILTERS = (100, 200, 200, 200, 200, 100, 100, 100, 100, 100, 160, 160)
@@ -38,8 +38,8 @@ class Discriminator(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits for sequences of shape (rows, length)."""
-        matches = [StrongestMatch.apply(table, tokens, len(self.embedding)) for table in self._tables()]
-        pooled = (torch.cat(matches, dim=1) + torch.cat(tuple(self.biases))).relu()
+        matches = StrongestMatches.apply(tokens, len(self.embedding), *self._tables())
+        pooled = (matches + torch.cat(tuple(self.biases))).relu()
         candidate, gate = self.highway(pooled).chunk(2, dim=1)
         gate = gate.sigmoid()
         return self.output(self.dropout(gate * candidate.relu() + (1 - gate) * pooled))
@@ -53,13 +53,10 @@ class Discriminator(nn.Module):
         return (self.output.weight.square().sum() + self.output.bias.square().sum()) / 2
 
     def _tables(self) -> Iterator[Tensor]:
-        """Of each width, W_j e(v) for all offsets j and tokens v: all filters in one product."""
-        kernels = torch.cat([weight.transpose(0, 1).flatten(1) for weight in self.filters], dim=1)
-        with torch.autocast(kernels.device.type, enabled=False):
-            tables = self.embedding @ kernels
-        sizes = [weight[:, 0].numel() for weight in self.filters]
-        for weight, table in zip(self.filters, tables.split(sizes, dim=1), strict=True):
-            yield table.unflatten(1, (len(weight), -1)).transpose(0, 1).flatten(0, 1)
+        """Of each width, W_j e(v) for all offsets j and tokens v, one product per offset."""
+        with torch.autocast(self.embedding.device.type, enabled=False):
+            for weight in self.filters:
+                yield torch.bmm(self.embedding.expand(len(weight), -1, -1), weight).flatten(0, 1)
 
 
 def _truncated(width: int, embedding: int, filters: int) -> nn.Parameter:
