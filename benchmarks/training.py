@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from workbench import Line, print_table
 
 from ganlm.device import choose_precision, use_threads
-from ganlm.models.discriminator import FILTERS, WIDTHS, Discriminator
+from ganlm.models.discriminator import WIDTHS, Discriminator
 from ganlm.models.lstm import START, Architecture, LanguageModel, Lstm
 from ganlm.textfile import read_chunks
 from ganlm.training import mle, rollout, seqgan
@@ -39,9 +39,10 @@ ADVERSARIAL = seqgan.Settings(
     epochs=1, length=LENGTH, batch=BATCH, sequences=9984, pretrain_rounds=0, rounds=5, passes=3,
     repeats=REPEATS, learning_rate=0.01, discriminator_rate=1e-4, clip=5, penalty=0.2,
     discriminator_embedding=64, discriminator_dropout=0.25, held_out=1000, shuffle=True, rollout_lag=0.8,
-    sampling_dropout=False, loss="mean", reward="discriminator", baseline=False, precision=PRECISION,
-    keep=(1,), validation_tokens=50_000, validation_window=1000, seed=1,
+    sampling_dropout=False, loss="mean", reward="discriminator", baseline=False, adam="pytorch",
+    precision=PRECISION, keep=(1,), validation_tokens=50_000, validation_window=1000, seed=1,
 )  # fmt: skip
+FEATURES = sum(filters * len(widths) for filters, widths in WIDTHS.items())
 UPDATES_OF_A_CLASS = 50
 UPDATES_PER_EPOCH = (
     ADVERSARIAL.rounds * ADVERSARIAL.passes * -(-2 * ADVERSARIAL.sequences // ADVERSARIAL.batch)
@@ -267,10 +268,9 @@ def denormal_lines() -> Iterator[Line]:
 
 def highway_products() -> None:
     """Forward, gradient of the input and of the weights, ten times: no update can take less."""
-    features = sum(FILTERS)
     inputs, weights, outputs = (
         torch.ones(shape, dtype=getattr(torch, PRECISION))
-        for shape in ((BATCH, features), (2 * features, features), (BATCH, 2 * features))
+        for shape in ((BATCH, FEATURES), (2 * FEATURES, FEATURES), (BATCH, 2 * FEATURES))
     )
     for _ in range(10):
         inputs @ weights.T
@@ -280,9 +280,10 @@ def highway_products() -> None:
 
 def discriminator_flop() -> float:
     """Of one update: three products of the highway layer; every match adds its rows, there and back."""
-    features = sum(FILTERS)
-    added = sum(width * (LENGTH - width + 1) * n for width, n in zip(WIDTHS, FILTERS, strict=True))
-    return 2 * BATCH * (3 * features * 2 * features + added)
+    added = sum(
+        filters * width * (LENGTH - width + 1) for filters, widths in WIDTHS.items() for width in widths
+    )
+    return 2 * BATCH * (3 * FEATURES * 2 * FEATURES + added)
 
 
 def at_least(quantity: str, ratio: float, limit: float) -> Line:

@@ -1,4 +1,5 @@
 import math
+from copy import deepcopy
 
 import pytest
 import torch
@@ -12,6 +13,15 @@ WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20)
 FILTERS = (100, 200, 200, 200, 200, 100, 100, 100, 100, 100, 160, 160)
 
 
+def by_width(network: Discriminator, of: str) -> list[Tensor]:
+    """Filters of each width or their gradients, shape (width, embedding, filters), in the network's order."""
+    found = []
+    for group, widths in zip(network.filters, network.widths.values(), strict=True):
+        tensor = group.grad if of == "gradients" else group.detach()
+        found += tensor.transpose(0, 1).split(widths)
+    return found
+
+
 class Published(nn.Module):
     """The network as the paper draws it: embed, convolve, ReLU, maximum over time, highway, linear."""
 
@@ -20,10 +30,11 @@ class Published(nn.Module):
         features = twin.output.in_features
         self.embedding = nn.Embedding.from_pretrained(twin.embedding.detach().clone(), freeze=False)
         self.convolutions = nn.ModuleList()
-        for weight, bias in zip(twin.filters, twin.biases, strict=True):
+        weights = by_width(twin, "weights")
+        for weight, bias in zip(weights, twin.bias.split([w.shape[2] for w in weights]), strict=True):
             width, embedding, filters = weight.shape
             convolution = nn.Conv1d(embedding, filters, width).to(weight.dtype)
-            convolution.weight.data = weight.detach().permute(2, 1, 0).clone()
+            convolution.weight.data = weight.permute(2, 1, 0).clone()
             convolution.bias.data = bias.detach().clone()
             self.convolutions.append(convolution)
         self.transform, self.gate, self.output = (nn.Linear(features, n) for n in (features, features, 2))
@@ -71,10 +82,10 @@ def test_folding_changes_neither_the_logits_nor_any_gradient(length):
         (folded.output.weight.grad, plain.output.weight.grad),
         (folded.output.bias.grad, plain.output.bias.grad),
     ]
-    for weight, bias, convolution in zip(folded.filters, folded.biases, plain.convolutions, strict=True):
-        pairs.append((weight.grad, convolution.weight.grad.permute(2, 1, 0)))
-        pairs.append((bias.grad, convolution.bias.grad))
-    assert len(pairs) == len(list(folded.parameters()))
+    pairs.append((folded.bias.grad, torch.cat([c.bias.grad for c in plain.convolutions])))
+    for gradient, convolution in zip(by_width(folded, "gradients"), plain.convolutions, strict=True):
+        pairs.append((gradient, convolution.weight.grad.permute(2, 1, 0)))
+    assert sum(found.numel() for found, _ in pairs) == sum(p.numel() for p in folded.parameters())
     for found, expected in pairs:
         assert expected.abs().max() > 0
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
@@ -102,13 +113,15 @@ def test_the_published_size(full):
     assert round(sum(sizes.values()) / 1e6, 2) == 6.73
     assert round(highway / 1e6, 2) == 5.92
     assert all(p.requires_grad for p in full.parameters())
-    assert [(len(w), w.shape[2]) for w in full.filters] == list(zip(WIDTHS, FILTERS, strict=True))
+    found = [(len(weight), weight.shape[2]) for weight in by_width(full, "weights")]
+    assert sorted(found) == list(zip(WIDTHS, FILTERS, strict=True))
 
 
 @pytest.mark.parametrize("length", [2, 10, 14, 15, 19, 40])
 def test_filters_wider_than_the_sequence_are_left_out(length):
     network = discriminator(length)
-    assert [len(w) for w in network.filters] == [width for width in WIDTHS if width <= length]
+    found = [len(weight) for weight in by_width(network, "weights")]
+    assert sorted(found) == [width for width in WIDTHS if width <= length]
     assert network(sequences(3, length)).shape == (3, 2)
 
 
@@ -121,7 +134,7 @@ def test_the_embedding_and_the_filters_start_as_published(full):
         assert weight.abs().max() <= 0.2
         assert weight.std().item() == pytest.approx(0.08796, rel=0.05)
         assert abs(weight.mean().item()) < 5 * 0.088 / math.sqrt(weight.numel())
-    for bias in (*full.biases, full.output.bias):
+    for bias in (full.bias, full.output.bias):
         assert (bias == 0.1).all()
 
 
@@ -149,16 +162,15 @@ def test_the_gate_chooses_between_carrying_and_transforming(gate_bias, carried):
         [
             torch.stack(
                 [
-                    sum(network.embedding[tokens[:, t + j]] @ weight[j] for j in range(len(weight))) + bias
+                    sum(network.embedding[tokens[:, t + j]] @ weight[j] for j in range(len(weight)))
                     for t in range(3 - len(weight) + 1)
                 ]
-            )
-            .relu()
-            .amax(dim=0)
-            for weight, bias in zip(network.filters, network.biases, strict=True)
+            ).amax(dim=0)
+            for weight in by_width(network, "weights")
         ],
         dim=1,
     )
+    h = (h + network.bias).relu()
     expected = h.sum(dim=1) if carried else torch.full((4,), float(features))
     torch.testing.assert_close(network(tokens)[:, 1], expected, rtol=1e-4, atol=1e-3)
 
@@ -226,3 +238,17 @@ def test_gradients_in_bfloat16_are_those_of_single_precision_but_for_rounding():
         assert rounded.dtype == torch.float32
         cosine = nn.functional.cosine_similarity(exact.flatten(), rounded.flatten(), dim=0)
         assert cosine > 0.98
+
+
+def test_a_sure_verdict_is_not_rounded_to_the_next_bfloat16(full):
+    """Around -20 these are 0.125 apart: e to that power is a step of 13% in the probability."""
+    network, tokens = deepcopy(full), sequences(64)
+    with torch.no_grad():
+        network.output.bias.copy_(torch.tensor([20.0, 0.0]))
+        network.output.weight.mul_(0.01)
+        exact = network.real(tokens)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            rounded = network.real(tokens)
+    assert exact.max() < 1e-7
+    assert exact.std() / exact.mean() > 0.001
+    torch.testing.assert_close(rounded, exact, rtol=0.01, atol=0)

@@ -7,15 +7,14 @@ Glorot's uniform.
 """
 
 import math
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
-from ganlm.models.strongest_match import StrongestMatches
+from ganlm.models.strongest_match import StrongestMatch
 
-WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20)
-FILTERS = (100, 200, 200, 200, 200, 100, 100, 100, 100, 100, 160, 160)
+# Widths of the published filters by the number of filters of each.
+WIDTHS = {100: (1, 6, 7, 8, 9, 10), 200: (2, 3, 4, 5), 160: (15, 20)}
 
 
 class Discriminator(nn.Module):
@@ -23,11 +22,14 @@ class Discriminator(nn.Module):
 
     def __init__(self, vocabulary: int, length: int, embedding: int = 64, dropout: float = 0.25) -> None:
         super().__init__()
-        used = [(width, filters) for width, filters in zip(WIDTHS, FILTERS, strict=True) if width <= length]
-        features = sum(filters for _, filters in used)
+        fitting = {filters: tuple(w for w in widths if w <= length) for filters, widths in WIDTHS.items()}
+        self.widths = {filters: widths for filters, widths in fitting.items() if widths}
+        features = sum(filters * len(widths) for filters, widths in self.widths.items())
         self.embedding = nn.Parameter(torch.empty(vocabulary, embedding).uniform_(-1, 1))
-        self.filters = nn.ParameterList(_truncated(width, embedding, filters) for width, filters in used)
-        self.biases = nn.ParameterList(nn.Parameter(torch.full((filters,), 0.1)) for _, filters in used)
+        self.filters = nn.ParameterList(
+            _truncated(embedding, sum(widths), filters) for filters, widths in self.widths.items()
+        )
+        self.bias = nn.Parameter(torch.full((features,), 0.1))
         self.highway = nn.Linear(features, 2 * features)
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(features, 2)
@@ -37,27 +39,31 @@ class Discriminator(nn.Module):
         nn.init.constant_(self.output.bias, 0.1)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits for sequences of shape (rows, length)."""
-        matches = StrongestMatches.apply(tokens, len(self.embedding), *self._tables())
-        pooled = (matches + torch.cat(tuple(self.biases))).relu()
+        """Logits for sequences of shape (rows, length), in full precision: sure verdicts differ by little."""
+        matches = [
+            StrongestMatch.apply(self._table(filters), tokens, widths).flatten(1)
+            for filters, widths in zip(self.filters, self.widths.values(), strict=True)
+        ]
+        pooled = (torch.cat(matches, dim=1) + self.bias).relu()
         candidate, gate = self.highway(pooled).chunk(2, dim=1)
         gate = gate.sigmoid()
-        return self.output(self.dropout(gate * candidate.relu() + (1 - gate) * pooled))
+        mixed = self.dropout(gate * candidate.relu() + (1 - gate) * pooled)
+        with torch.autocast(mixed.device.type, enabled=False):
+            return self.output(mixed)
 
     def real(self, tokens: Tensor) -> Tensor:
         """Probability of being real: the reward."""
-        return self(tokens).float().softmax(dim=1)[:, 1]
+        return self(tokens).softmax(dim=1)[:, 1]
 
     def penalty(self) -> Tensor:
         """Half the squared norm of the output layer, which is all that the published code regularises."""
         return (self.output.weight.square().sum() + self.output.bias.square().sum()) / 2
 
-    def _tables(self) -> Iterator[Tensor]:
-        """Of each width, W_j e(v) for all offsets j and tokens v, one product per offset."""
-        with torch.autocast(self.embedding.device.type, enabled=False):
-            for weight in self.filters:
-                yield torch.bmm(self.embedding.expand(len(weight), -1, -1), weight).flatten(0, 1)
+    def _table(self, filters: Tensor) -> Tensor:
+        """What every token adds at every offset of every width: W_j e(v), in one product."""
+        with torch.autocast(filters.device.type, enabled=False):
+            return (self.embedding @ filters.flatten(1)).view(len(self.embedding), *filters.shape[1:])
 
 
-def _truncated(width: int, embedding: int, filters: int) -> nn.Parameter:
-    return nn.Parameter(nn.init.trunc_normal_(torch.empty(width, embedding, filters), std=0.1, a=-0.2, b=0.2))
+def _truncated(*shape: int) -> nn.Parameter:
+    return nn.Parameter(nn.init.trunc_normal_(torch.empty(shape), std=0.1, a=-0.2, b=0.2))

@@ -1,11 +1,13 @@
-"""The strongest match of a filter in a sequence of tokens: convolution and maximum over time in one.
+"""How well filters match a sequence at best: rows of a table are added, and only the best place is kept.
 
-A filter of width w over tokens is a table: row j |V| + v says what token v brings at offset j of its window.
-So a match is a sum of w rows, gathered and added; nothing is multiplied with zeros. Backwards the roles
-change: a row collects the gradients of the matches that read it and were the strongest of their sequence.
-Equal windows match equally well, and share the gradient.
+This is a convolution over embedded tokens and the maximum over its places, with the products of filter and
+embedding looked up: a table has a row for every token at every offset of a window. Windows of several widths
+share a table, each with rows of its own. Going back, no rows change: a row collects the gradients of the
+matches that read it and were the strongest. Equal windows match equally well, and share the gradient.
 """
 
+from functools import cache
+from itertools import accumulate
 from typing import NamedTuple, Self
 
 import torch
@@ -14,73 +16,99 @@ from torch.autograd.function import FunctionCtx
 from torch.nn.functional import embedding_bag
 
 
-class StrongestMatches(torch.autograd.Function):
-    """max_t Σ_j table[j |V| + x_{t+j}] of sequences x, shape (rows, length), and tables (w |V|, filters)."""
+class StrongestMatch(torch.autograd.Function):
+    """max_t Σ_j table[x_{t+j}, l_w + j] of sequences x, shape (rows, length), for every width w.
+
+    A table of shape (|V|, lines, filters) has a line for every offset of every width, from l_w on for w.
+    """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, tokens: Tensor, vocabulary: int, *tables: Tensor) -> Tensor:
-        """Filters of all tables side by side: shape (rows, all filters)."""
-        matches = [_matches(table, tokens, vocabulary) for table in tables]
-        strongest = torch.cat([found.amax(dim=1) for found in matches], dim=1)
-        ctx.save_for_backward(tokens, strongest, *matches)
-        ctx.vocabulary = vocabulary
+    def forward(ctx: FunctionCtx, table: Tensor, tokens: Tensor, widths: tuple[int, ...]) -> Tensor:
+        """Shape (rows, widths, filters)."""
+        windows = Windows.of(widths, tokens.shape[1], tokens.device)
+        read, first = windows.reads(tokens)
+        matches = embedding_bag(read, table.flatten(0, 1), first, mode="sum").view(
+            len(tokens), sum(windows.places), -1
+        )
+        strongest = torch.stack([m.amax(dim=1) for m in matches.split(windows.places, dim=1)], dim=1)
+        ctx.save_for_backward(tokens, matches, strongest)
+        ctx.windows, ctx.vocabulary = windows, len(table)
         return strongest
 
     @staticmethod
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """Of the tables only: tokens have none."""
-        tokens, strongest, *matches = ctx.saved_tensors
-        filters = [found.shape[2] for found in matches]
-        parts = zip(matches, strongest.split(filters, dim=1), gradient.split(filters, dim=1), strict=True)
-        occurrences = _Occurrences.of(tokens, ctx.vocabulary)
-        return None, None, *(_of_table(*part, occurrences) for part in parts)
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None]:
+        """Of the table only: tokens have none."""
+        tokens, matches, strongest = ctx.saved_tensors
+        count, filters = matches.shape[:2].numel(), matches.shape[2]
+        of_matches = torch.empty(count + 1, filters, dtype=matches.dtype, device=matches.device)
+        of_matches[count] = 0
+        shares = of_matches[:count].view_as(matches)
+        for width, (found, share) in enumerate(
+            zip(*(m.split(ctx.windows.places, dim=1) for m in (matches, shares)), strict=True)
+        ):
+            torch.ge(found, strongest[:, width, None], out=share)
+            share.mul_((gradient[:, width] / share.sum(dim=1))[:, None])
+        read_by, first = ctx.windows.readers(tokens, ctx.vocabulary)
+        of_lines = embedding_bag(read_by, of_matches, first, mode="sum")
+        return of_lines.view(-1, ctx.vocabulary, filters).transpose(0, 1), None, None
 
 
-class _Occurrences(NamedTuple):
-    """All tokens of some sequences, listed by their value.
+class Windows(NamedTuple):
+    """All windows of some widths in a sequence: those of the first width, then those of the second.
 
-    `start` has a line for every offset j: where the window starts that has the token there, s − j of its
-    position s, or less than 0. `first` says where each value begins when the lines are read in turn.
+    `places` has the number of windows of each width. Of each token of each window: `position` is where it
+    stands in the sequence, `line` which line of the table it is looked up in; `first` is where each window
+    begins in these two. Of each line of the table: `offset` is its offset in a window, `from_window` the
+    first window of its width, and `last` the position at which the last of them starts.
     """
 
-    row: Tensor
-    start: Tensor
+    places: list[int]
+    position: Tensor
+    line: Tensor
     first: Tensor
+    offset: Tensor
+    from_window: Tensor
+    last: Tensor
 
     @classmethod
-    def of(cls, tokens: Tensor, vocabulary: int) -> Self:
-        """For windows up to the length of a sequence."""
-        length = tokens.shape[1]
-        offset = torch.arange(length, device=tokens.device)[:, None]
-        order = tokens.flatten().argsort(stable=True)
-        counts = torch.bincount(tokens.flatten(), minlength=vocabulary)
-        first = counts.cumsum(0) - counts + offset * tokens.numel()
-        return cls(order // length, order % length - offset, first)
+    @cache
+    def of(cls, widths: tuple[int, ...], length: int, device: torch.device) -> Self:
+        """Made once for all batches."""
+        places = [length - width + 1 for width in widths]
+        from_line, from_window = (list(accumulate(n, initial=0)) for n in (widths, places))
+        windows = [(w, t) for w, count in enumerate(places) for t in range(count)]
+        lines = [(w, j) for w, width in enumerate(widths) for j in range(width)]
+        columns = (
+            [t + j for w, t in windows for j in range(widths[w])],
+            [from_line[w] + j for w, t in windows for j in range(widths[w])],
+            list(accumulate((widths[w] for w, _ in windows[:-1]), initial=0)),
+            [j for _, j in lines],
+            [from_window[w] for w, _ in lines],
+            [places[w] - 1 for w, _ in lines],
+        )
+        return cls(places, *(torch.tensor(column, device=device) for column in columns))
 
-    def readers(self, width: int, places: int, none: int) -> tuple[Tensor, Tensor]:
-        """For every row of a table the matches that read it, and where each row's begin.
+    def reads(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows of the table that all windows of all sequences read, and where each window's begin."""
+        read = tokens[:, self.position] * len(self.offset) + self.line
+        sequence = torch.arange(len(tokens), device=tokens.device)[:, None]
+        return read.flatten(), (self.first + len(self.position) * sequence).flatten()
 
-        Where no window has the token at that offset, the match is called `none`.
+    def readers(self, tokens: Tensor, vocabulary: int) -> tuple[Tensor, Tensor]:
+        """For every line and token of it the windows that read it, and where each token's begin.
+
+        All tokens are listed by their value; at offset j, the token at position s is read by the window that
+        starts at s − j. Where none does, the list names a window behind the last one.
         """
-        start = self.start[:width]
-        read_by = torch.where((start >= 0) & (start < places), self.row * places + start, none)
-        return read_by.flatten(), self.first[:width].flatten()
-
-
-def _matches(table: Tensor, tokens: Tensor, vocabulary: int) -> Tensor:
-    """Of every window with every filter: shape (rows, places, filters)."""
-    width = len(table) // vocabulary
-    read = tokens.unfold(1, width, 1) + vocabulary * torch.arange(width, device=tokens.device)
-    return embedding_bag(read.flatten(0, 1), table, mode="sum").view(*read.shape[:2], -1)
-
-
-def _of_table(matches: Tensor, strongest: Tensor, gradient: Tensor, occurrences: _Occurrences) -> Tensor:
-    """The gradient of a table: each row gathers that of the matches that read it."""
-    rows, places, filters = matches.shape
-    of_matches = torch.zeros(rows * places + 1, filters, dtype=matches.dtype, device=matches.device)
-    is_strongest = of_matches[:-1].view_as(matches)
-    torch.ge(matches, strongest[:, None], out=is_strongest)
-    is_strongest.mul_((gradient / is_strongest.sum(dim=1))[:, None])
-    width = len(occurrences.start) - places + 1
-    read_by, first = occurrences.readers(width, places, none=rows * places)
-    return embedding_bag(read_by, of_matches, first, mode="sum")
+        rows, length = tokens.shape
+        order = tokens.flatten().argsort(stable=True)
+        start = order % length - self.offset[:, None]
+        window = order // length * len(self.first) + self.from_window[:, None] + start
+        is_there = (start >= 0) & (start <= self.last[:, None])
+        values = torch.arange(vocabulary, device=tokens.device)
+        of_value = torch.searchsorted(tokens.flatten()[order], values)
+        lists = tokens.numel() * torch.arange(len(self.offset), device=tokens.device)[:, None]
+        return (
+            torch.where(is_there, window, rows * len(self.first)).flatten(),
+            (lists + of_value).flatten(),
+        )
