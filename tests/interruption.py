@@ -92,7 +92,12 @@ SEQGAN = Case(
         "kind": "seqgan",
         "start": "start",
         "arms": {
-            "published": {"shuffle": False, "rollout_lag": 0.5, "sampling_dropout": True, "loss": "sum"}
+            "published": {
+                "shuffle": False,
+                "rollout_lag": 0.5,
+                "sampling_dropout": True,
+                "adam": "tensorflow",
+            }
         },
         "training": {
             "epochs": 8,

@@ -8,7 +8,13 @@ from ganlm.config import ConfigError, checked
 from ganlm.experiment import Experiment
 
 SCHEMA = Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml"
-PUBLISHED = {"shuffle": False, "rollout_lag": 0, "sampling_dropout": True, "loss": "sum"}
+PUBLISHED = {
+    "shuffle": False,
+    "rollout_lag": 0,
+    "sampling_dropout": True,
+    "loss": "sum",
+    "adam": "tensorflow",
+}
 CONFIG = {
     "name": "x",
     "corpus": {"source": "bundled"},

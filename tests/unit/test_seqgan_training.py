@@ -50,13 +50,20 @@ SETTINGS = Settings(
     loss="mean",
     reward="discriminator",
     baseline=False,
+    adam="pytorch",
     precision="float32",
     keep=(1, 2),
     validation_tokens=100,
     validation_window=10,
     seed=1,
 )
-PUBLISHED = {"shuffle": False, "rollout_lag": 0, "sampling_dropout": True, "loss": "sum"}
+PUBLISHED = {
+    "shuffle": False,
+    "rollout_lag": 0,
+    "sampling_dropout": True,
+    "loss": "sum",
+    "adam": "tensorflow",
+}
 TEXT = np.random.default_rng(1).integers(VOCABULARY, size=300).astype(np.uint8)
 
 

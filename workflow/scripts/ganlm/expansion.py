@@ -14,6 +14,7 @@ PUBLISHED = {
     "reward": "discriminator",
     "baseline": False,
     "learning_rate": 0.01,
+    "adam": "tensorflow",
 }
 
 

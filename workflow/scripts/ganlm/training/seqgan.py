@@ -21,6 +21,7 @@ from ganlm.models.lstm import LanguageModel, shifted
 from ganlm.randomness import keyed_rng, keyed_seed
 from ganlm.training import adversarial
 from ganlm.training.mle import validate
+from ganlm.training.optimizers import TensorFlowAdam
 from ganlm.training.rollout import rewards, sample
 
 
@@ -49,6 +50,7 @@ class Settings:
     loss: str
     reward: str
     baseline: bool
+    adam: str
     precision: str
     keep: tuple[int, ...]
     validation_tokens: int
@@ -79,13 +81,15 @@ class Players(adversarial.Players):
         discriminator = Discriminator(
             vocabulary, settings.length, settings.discriminator_embedding, settings.discriminator_dropout
         ).to(device)
-        adam = torch.optim.Adam
+        adam = {"pytorch": torch.optim.Adam, "tensorflow": TensorFlowAdam}[settings.adam]
         return cls(
             generator=generator,
             policy=deepcopy(generator),
             discriminator=discriminator,
             generator_adam=adam(generator.parameters(), lr=settings.learning_rate),
-            discriminator_adam=adam(discriminator.parameters(), lr=settings.discriminator_rate, fused=True),
+            discriminator_adam=torch.optim.Adam(
+                discriminator.parameters(), lr=settings.discriminator_rate, fused=True
+            ),
         )
 
     def parts(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
@@ -149,7 +153,8 @@ class Trainer(adversarial.Loop):
         if settings.reward == "constant":
             reward = torch.ones(samples.shape, device=self.device)
         else:
-            players.policy.eval(), players.discriminator.eval()
+            players.policy.eval()
+            players.discriminator.eval()
             with self._autocast():
                 reward = rewards(players.policy, players.discriminator, samples, settings.repeats, random)
         advantage = reward - reward.mean(dim=0) if settings.baseline else reward
@@ -205,10 +210,7 @@ class Trainer(adversarial.Loop):
         discriminator, adam = self.players.discriminator, self.players.discriminator_adam
         with self._autocast():
             logits = discriminator(sequences)
-        loss = (
-            nn.functional.cross_entropy(logits.float(), labels)
-            + self.settings.penalty * discriminator.penalty()
-        )
+        loss = nn.functional.cross_entropy(logits, labels) + self.settings.penalty * discriminator.penalty()
         adam.zero_grad(set_to_none=True)
         loss.backward()
         adam.step()
