@@ -184,8 +184,21 @@ def test_a_checkpoint_of_another_run_is_ignored_with_a_warning(key, tmp_path, ca
     with caplog.at_level(logging.WARNING):
         assert checkpoint.load() is None
     assert caplog.messages == [
-        f"{checkpoint.path} belongs to other settings, code, data or hardware: training from the start"
+        f"{checkpoint.path} belongs to other settings, code, data or hardware: set aside as "
+        "resume-aside.safetensors, training starts anew"
     ]
+
+
+def test_a_checkpoint_of_another_run_is_kept_and_goes_on_under_its_old_name(tmp_path):
+    saved(tmp_path)
+    theirs = (tmp_path / "resume.safetensors").read_bytes()
+    other = Checkpoint(tmp_path, "another", 0)
+    assert other.load() is None
+    other.save({}, {"epoch": 1})
+    aside = tmp_path / "resume-aside.safetensors"
+    assert aside.read_bytes() == theirs
+    aside.replace(other.path)
+    assert Checkpoint(tmp_path, KEY, 0).load() is not None
 
 
 def test_a_file_of_weights_only_is_ignored_with_a_warning(tmp_path, caplog):

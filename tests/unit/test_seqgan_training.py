@@ -457,6 +457,31 @@ def test_divergence_stops_with_a_sentence(sick, field, where, tmp_path):
     )
 
 
+def test_weights_that_the_last_update_spoilt_are_not_saved(tmp_path):
+    """The losses of that step are those of the updates before, and an accuracy of NaNs is 0."""
+    it = trainer()
+    update, done = it._discriminator_update, []
+
+    def spoiling(sequences: Tensor, labels: Tensor) -> Tensor:
+        loss = update(sequences, labels)
+        done.append(loss)
+        if len(done) == 16:  # the last of the second step
+            it.players.discriminator.output.bias.data.fill_(torch.nan)
+        return loss
+
+    it._discriminator_update = spoiling
+    checkpoint = Checkpoint(tmp_path, "key", 0)
+    with pytest.raises(DivergenceError) as caught:
+        it.run(checkpoint)
+    assert str(caught.value) == (
+        "discriminator/output.bias is no longer finite after step 1 of adversarial_train, epoch 0: lower the "
+        f"learning rates or use float32; {checkpoint.path} keeps 1 steps"
+    )
+    tensors, progress = checkpoint.load()
+    assert progress["step"] == 1
+    assert all(tensor.isfinite().all() for tensor in tensors.values())
+
+
 def test_divergence_names_the_last_good_checkpoint(tmp_path):
     with pytest.raises(StopError):
         trainer().run(Stopping(tmp_path, 3))
@@ -569,7 +594,7 @@ def test_a_checkpoint_of_another_precision_is_not_resumed(tmp_path, monkeypatch)
     assert read_json(resumed / "model.json")["precision"] == "float32"
     assert same(load_file(resumed / "last.safetensors"), load_file(fresh / "last.safetensors"))
     assert (
-        "other settings, code, data or hardware: training from the start"
+        "other settings, code, data or hardware: set aside as resume-aside.safetensors, training starts anew"
         in (tmp_path / "stage.log").read_text()
     )
 

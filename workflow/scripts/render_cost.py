@@ -30,6 +30,9 @@ def main(snakemake) -> None:
             "time: all protocols and estimators, of the jobs that finished it. Draws per token: of the "
             "estimate in brackets, which tables show first."
         )
+        for name, facts in records.sidecars.items():
+            if epoch := facts.get("diverged_in"):
+                caption += f" Training of {name} diverged in epoch {epoch} and ended there."
         formats.write(cost(snakemake.params.kinds, records), snakemake.output, caption, "tab:cost")
 
 

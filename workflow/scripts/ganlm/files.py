@@ -42,7 +42,7 @@ def spent(folder: Path) -> Iterator[Path]:
     A half file is abandoned once it is an hour old: another run may be writing the younger ones, and a write
     takes seconds. Age alone tells on every host of a cluster and for stages without a lock.
     """
-    for path in folder.rglob("resume.safetensors"):
+    for path in folder.rglob("resume*.safetensors"):
         if path.with_name("model.json").exists():
             yield path
     for path in folder.rglob("*.resume"):

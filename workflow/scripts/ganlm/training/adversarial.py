@@ -19,7 +19,7 @@ from ganlm.files import complete
 from ganlm.logs import Progress
 from ganlm.models.weights import kept_prefix
 from ganlm.training.checkpoint import Checkpoint, collect, restore
-from ganlm.training.divergence import check_finite
+from ganlm.training.divergence import check_finite, check_finite_tensors
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,8 @@ class Loop(ABC):
             begin = time.monotonic()
             record = {"step": step} | self.step(step)
             kept = f"{checkpoint.path} keeps {saved} {self.unit}" if saved else "nothing is kept"
-            check_finite(record, f"step {step} of {self.stage}, epoch {record['epoch']}", kept)
+            where = f"step {step} of {self.stage}, epoch {record['epoch']}"
+            check_finite(record, where, kept)
             if record["epoch"] in settings.keep and self.ends_epoch(step):
                 players.keep(record["epoch"])
             if self.is_recorded(step):
@@ -113,9 +114,11 @@ class Loop(ABC):
                 players.seconds.append(time.monotonic() - begin)
             line.update(step + 1, **record)
             if checkpoint.due() or step + 1 == settings.steps:
+                tensors = collect(**players.parts()) | players.kept
+                check_finite_tensors(tensors, where, kept)
                 saved = step + 1
                 progress = {"step": saved, "history": players.history, "seconds": players.seconds}
-                checkpoint.save(collect(**players.parts()) | players.kept, progress)
+                checkpoint.save(tensors, progress)
 
     def _resume(self, tensors: dict[str, Tensor], progress: dict) -> int:
         """Put everything back in place; the number of steps that are done."""

@@ -28,7 +28,11 @@ class CheckpointError(ValueError):
 
 
 class Checkpoint:
-    """`resume.safetensors` beside a stage's outputs: written atomically, deleted when a run is done."""
+    """`resume.safetensors` beside a stage's outputs: written atomically, deleted when a run is done.
+
+    One that another run wrote is not overwritten: hours of training may be behind it, and a setting that was
+    changed by mistake can be changed back.
+    """
 
     def __init__(
         self, folder: Path, key: object, every_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -68,8 +72,12 @@ class Checkpoint:
                 f"{self.path} is damaged ({error}): delete it to train from the start"
             ) from None
         if metadata.get("key") != self._key:
+            aside = self.path.with_stem("resume-aside")
+            self.path.replace(aside)
             logger.warning(
-                "%s belongs to other settings, code, data or hardware: training from the start", self.path
+                "%s belongs to other settings, code, data or hardware: set aside as %s, training starts anew",
+                self.path,
+                aside.name,
             )
             return None
         try:
