@@ -205,7 +205,7 @@ def test_a_file_of_weights_only_is_ignored_with_a_warning(tmp_path, caplog):
     checkpoint = Checkpoint(tmp_path, KEY, 0)
     save_file({"x": torch.zeros(2)}, checkpoint.path)
     assert checkpoint.load() is None
-    assert "training from the start" in caplog.text
+    assert "training starts anew" in caplog.text
 
 
 def test_the_order_of_the_key_does_not_matter(tmp_path):

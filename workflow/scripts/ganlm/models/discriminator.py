@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ganlm.models.dropout import Dropout
 from ganlm.models.strongest_match import StrongestMatch
 
 # Widths of the published filters by the number of filters of each.
@@ -31,7 +32,7 @@ class Discriminator(nn.Module):
         )
         self.bias = nn.Parameter(torch.full((features,), 0.1))
         self.highway = nn.Linear(features, 2 * features)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(features, 2)
         for parameter in self.highway.parameters():
             nn.init.uniform_(parameter, -math.sqrt(3 / features), math.sqrt(3 / features))

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ganlm.device import choose_device
 from ganlm.generator import Explicit, Surroundings
+from ganlm.models.dropout import Dropout
 from ganlm.models.weights import load_weights
 
 START = 0
@@ -50,7 +51,7 @@ class LanguageModel(nn.Module):
             batch_first=True,
             dropout=architecture.dropout if architecture.layers > 1 else 0.0,
         )
-        self.dropout = nn.Dropout(architecture.dropout)
+        self.dropout = Dropout(architecture.dropout)
         self.output = nn.Linear(architecture.hidden, vocabulary)
         for name, parameter in self.named_parameters():
             nn.init.normal_(parameter, 0.0, 0.1)

@@ -99,7 +99,7 @@ def train(
     Training that diverges ends there, with the weights of the epoch before.
     """
     network.to(device)
-    optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
+    optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, fused=True)
     outcome = Outcome()
     if (found := checkpoint.load()) is not None:
         with checkpoint.fitting():
