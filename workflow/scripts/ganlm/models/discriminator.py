@@ -41,11 +41,8 @@ class Discriminator(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits for sequences of shape (rows, length), in full precision: sure verdicts differ by little."""
-        matches = [
-            StrongestMatch.apply(self._table(filters), tokens, widths).flatten(1)
-            for filters, widths in zip(self.filters, self.widths.values(), strict=True)
-        ]
-        pooled = (torch.cat(matches, dim=1) + self.bias).relu()
+        tables = (self._table(filters) for filters in self.filters)
+        pooled = (StrongestMatch.apply(tokens, tuple(self.widths.values()), *tables) + self.bias).relu()
         candidate, gate = self.highway(pooled).chunk(2, dim=1)
         gate = gate.sigmoid()
         mixed = self.dropout(gate * candidate.relu() + (1 - gate) * pooled)

@@ -2,8 +2,8 @@
 
 This is a convolution over embedded tokens and the maximum over its places, with the products of filter and
 embedding looked up: a table has a row for every token at every offset of a window. Windows of several widths
-share a table, each with rows of its own. Going back, no rows change: a row collects the gradients of the
-matches that read it and were the strongest. Equal windows match equally well, and share the gradient.
+share a table, each with rows of its own. Going back, a row collects the gradients of the matches that read it
+and were the first of the strongest; windows that match equally well are equal, so it does not matter which.
 """
 
 from functools import cache
@@ -13,7 +13,9 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding_bag, max_pool2d
+
+Widths = tuple[int, ...]
 
 
 class StrongestMatch(torch.autograd.Function):
@@ -23,92 +25,105 @@ class StrongestMatch(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, table: Tensor, tokens: Tensor, widths: tuple[int, ...]) -> Tensor:
-        """Shape (rows, widths, filters)."""
-        windows = Windows.of(widths, tokens.shape[1], tokens.device)
-        read, first = windows.reads(tokens)
-        matches = embedding_bag(read, table.flatten(0, 1), first, mode="sum").view(
-            len(tokens), sum(windows.places), -1
-        )
-        strongest = torch.stack([m.amax(dim=1) for m in matches.split(windows.places, dim=1)], dim=1)
-        ctx.save_for_backward(tokens, matches, strongest)
-        ctx.windows, ctx.vocabulary = windows, len(table)
-        return strongest
+    def forward(ctx: FunctionCtx, tokens: Tensor, widths: tuple[Widths, ...], *tables: Tensor) -> Tensor:
+        """Shape (rows, features): for every table every of its widths, for every width all filters."""
+        found = [_strongest(tokens, its, table) for its, table in zip(widths, tables, strict=True)]
+        matches, places = zip(*found, strict=True)
+        ctx.save_for_backward(tokens, *places)
+        ctx.widths, ctx.vocabulary = widths, len(tables[0])
+        return torch.cat([match.flatten(1) for match in matches], dim=1)
 
     @staticmethod
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        """Of the table only: tokens have none."""
-        tokens, matches, strongest = ctx.saved_tensors
-        count, filters = matches.shape[:2].numel(), matches.shape[2]
-        of_matches = torch.empty(count + 1, filters, dtype=matches.dtype, device=matches.device)
-        of_matches[count] = 0
-        shares = of_matches[:count].view_as(matches)
-        for width, (found, share) in enumerate(
-            zip(*(m.split(ctx.windows.places, dim=1) for m in (matches, shares)), strict=True)
-        ):
-            torch.ge(found, strongest[:, width, None], out=share)
-            share.mul_((gradient[:, width] / share.sum(dim=1))[:, None])
-        read_by, first = ctx.windows.readers(tokens, ctx.vocabulary)
-        of_lines = embedding_bag(read_by, of_matches, first, mode="sum")
-        return of_lines.view(-1, ctx.vocabulary, filters).transpose(0, 1), None, None
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Of the tables only: tokens have none."""
+        tokens, *places = ctx.saved_tensors
+        values = torch.arange(ctx.vocabulary, device=tokens.device)
+        sorted_tokens, order = tokens.flatten().sort(stable=True)
+        of_value = torch.searchsorted(sorted_tokens, values)
+        parts = gradient.split([place[0].numel() for place in places], dim=1)
+        return (
+            None,
+            None,
+            *(
+                _of_table(
+                    part.reshape(place.shape),
+                    place,
+                    Readers.of(its, *tokens.shape, tokens.device),
+                    order,
+                    of_value,
+                )
+                for part, place, its in zip(parts, places, ctx.widths, strict=True)
+            ),
+        )
 
 
-class Windows(NamedTuple):
-    """All windows of some widths in a sequence: those of the first width, then those of the second.
+def _strongest(tokens: Tensor, widths: Widths, table: Tensor) -> tuple[Tensor, Tensor]:
+    """The best match of every width, and at which place its window starts, shape (rows, widths, filters).
 
-    `places` has the number of windows of each width. Of each token of each window: `position` is where it
-    stands in the sequence, `line` which line of the table it is looked up in; `first` is where each window
-    begins in these two. Of each line of the table: `offset` is its offset in a window, `from_window` the
-    first window of its width, and `last` the position at which the last of them starts.
+    Matches are pooled as an image, one column wide, whose channels lie side by side in memory.
+    """
+    _, lines, filters = table.shape
+    pooled = []
+    for width, offsets in zip(widths, _offsets(widths, tokens.device), strict=True):
+        read = torch.add(offsets, tokens.unfold(1, width, 1), alpha=lines)
+        matches = embedding_bag(read.flatten(0, 1), table.flatten(0, 1), mode="sum")
+        image = matches.view(len(tokens), -1, 1, filters).permute(0, 3, 1, 2)
+        pooled.append(max_pool2d(image, image.shape[2:], return_indices=True))
+    best, place = (torch.cat(parts, dim=2).squeeze(3).transpose(1, 2) for parts in zip(*pooled, strict=True))
+    return best, place
+
+
+@cache
+def _offsets(widths: Widths, device: torch.device) -> tuple[Tensor, ...]:
+    """The lines of every width."""
+    return torch.arange(sum(widths), device=device).split(widths)
+
+
+def _of_table(
+    gradient: Tensor, places: Tensor, readers: "Readers", order: Tensor, of_value: Tensor
+) -> Tensor:
+    """Gradient of a table, given that of its strongest matches.
+
+    `order` lists all tokens by their value, those of a value from `of_value` on. A row of the table is read
+    by as many windows as there are tokens of its value, less those that the sequence ends before.
+    """
+    lines, filters = len(readers.of_token), gradient.shape[2]
+    of_matches = gradient.new_zeros(readers.windows + 1, filters)
+    filter_numbers = torch.arange(filters, device=gradient.device)
+    elements = torch.add(filter_numbers, readers.first + places, alpha=filters)
+    of_matches.view(-1).scatter_(0, elements.flatten(), gradient.flatten())
+    of_line = order.numel() * torch.arange(lines, device=gradient.device).unsqueeze(1)
+    of_rows = embedding_bag(
+        readers.of_token[:, order].flatten(), of_matches, (of_line + of_value).flatten(), mode="sum"
+    )
+    return of_rows.view(lines, -1, filters).transpose(0, 1)
+
+
+class Readers(NamedTuple):
+    """Windows of some widths over a batch: all of the first width, sequence by sequence, then of the next.
+
+    There are `windows` of them. `first`, shape (rows, widths, 1), numbers those at the start of a sequence.
+    `of_token`, shape (lines, tokens), is for every token of the batch the window that has it at the offset of
+    a line; where none does, the number behind the last one.
     """
 
-    places: list[int]
-    position: Tensor
-    line: Tensor
+    windows: int
     first: Tensor
-    offset: Tensor
-    from_window: Tensor
-    last: Tensor
+    of_token: Tensor
 
     @classmethod
     @cache
-    def of(cls, widths: tuple[int, ...], length: int, device: torch.device) -> Self:
-        """Made once for all batches."""
+    def of(cls, widths: Widths, rows: int, length: int, device: torch.device) -> Self:
+        """Made once for all batches of a size."""
         places = [length - width + 1 for width in widths]
-        from_line, from_window = (list(accumulate(n, initial=0)) for n in (widths, places))
-        windows = [(w, t) for w, count in enumerate(places) for t in range(count)]
-        lines = [(w, j) for w, width in enumerate(widths) for j in range(width)]
-        columns = (
-            [t + j for w, t in windows for j in range(widths[w])],
-            [from_line[w] + j for w, t in windows for j in range(widths[w])],
-            list(accumulate((widths[w] for w, _ in windows[:-1]), initial=0)),
-            [j for _, j in lines],
-            [from_window[w] for w, _ in lines],
-            [places[w] - 1 for w, _ in lines],
-        )
-        return cls(places, *(torch.tensor(column, device=device) for column in columns))
-
-    def reads(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows of the table that all windows of all sequences read, and where each window's begin."""
-        read = tokens[:, self.position] * len(self.offset) + self.line
-        sequence = torch.arange(len(tokens), device=tokens.device)[:, None]
-        return read.flatten(), (self.first + len(self.position) * sequence).flatten()
-
-    def readers(self, tokens: Tensor, vocabulary: int) -> tuple[Tensor, Tensor]:
-        """For every line and token of it the windows that read it, and where each token's begin.
-
-        All tokens are listed by their value; at offset j, the token at position s is read by the window that
-        starts at s − j. Where none does, the list names a window behind the last one.
-        """
-        rows, length = tokens.shape
-        order = tokens.flatten().argsort(stable=True)
-        start = order % length - self.offset[:, None]
-        window = order // length * len(self.first) + self.from_window[:, None] + start
-        is_there = (start >= 0) & (start <= self.last[:, None])
-        values = torch.arange(vocabulary, device=tokens.device)
-        of_value = torch.searchsorted(tokens.flatten()[order], values)
-        lists = tokens.numel() * torch.arange(len(self.offset), device=tokens.device)[:, None]
-        return (
-            torch.where(is_there, window, rows * len(self.first)).flatten(),
-            (lists + of_value).flatten(),
-        )
+        *before, windows = accumulate((rows * count for count in places), initial=0)
+        sequence, position = (torch.arange(n, device=device) for n in (rows, length))
+        of_token = [
+            torch.where(
+                (start >= 0) & (start < count), from_window + count * sequence[:, None] + start, windows
+            )
+            for width, count, from_window in zip(widths, places, before, strict=True)
+            for start in (position - offset for offset in range(width))
+        ]
+        first = [from_window + count * sequence for from_window, count in zip(before, places, strict=True)]
+        return cls(windows, torch.stack(first, dim=1).unsqueeze(2), torch.stack(of_token).flatten(1))
