@@ -22,6 +22,7 @@ from ganlm.models.lstm import START, Architecture, LanguageModel, save
 from ganlm.training.checkpoint import Checkpoint, CheckpointError, collect
 from ganlm.training.divergence import DivergenceError
 from ganlm.training.mle import validate
+from ganlm.training.optimizers import TensorFlowAdam
 from ganlm.training.rollout import rewards, sample
 from ganlm.training.seqgan import Players, Settings, Trainer
 
@@ -188,7 +189,7 @@ def test_a_policy_step_leaves_the_discriminator_alone_and_a_round_the_generator(
     assert same(discriminator, parameters(it.players.discriminator))
     assert not same(generator, parameters(it.players.generator))
     generator, policy = parameters(it.players.generator), parameters(it.players.policy)
-    it.discriminator_round(0, draws())
+    it.discriminator_round((0, 0), draws())
     assert same(generator, parameters(it.players.generator))
     assert same(policy, parameters(it.players.policy))
     assert not same(discriminator, parameters(it.players.discriminator))
@@ -221,7 +222,7 @@ def batches(it: Trainer, training: bool) -> list[Tensor]:
     hook = it.players.discriminator.register_forward_pre_hook(
         lambda module, args: found.append(args[0].clone()) if module.training == training else None
     )
-    it.discriminator_round(0, draws())
+    it.discriminator_round((0, 0), draws())
     hook.remove()
     return found
 
@@ -267,7 +268,7 @@ def test_reals_are_windows_of_fixed_phase():
 
 def test_all_windows_are_seen_and_every_step_has_its_own():
     it = trainer(train=np.arange(30).astype(np.uint8) % 6, sequences=8)
-    windows = [it._reals(np.arange(30), 8, step) for step in range(50)]
+    windows = [it._reals(np.arange(30), 8, (0, step)) for step in range(50)]
     starts = torch.cat(windows)[:, 0]
     assert sorted(set(starts.tolist())) == list(range(0, 30, 3))
     assert len({tuple(w[:, 0].tolist()) for w in windows}) > 40
@@ -281,7 +282,6 @@ def test_a_text_shorter_than_a_sequence_gets_a_sentence():
 def test_the_discriminator_s_loss_is_cross_entropy_plus_the_penalty_of_its_output():
     it = trainer(favourite=5, train=TEXT % 5, discriminator_rate=1e-30, penalty=0.7, passes=1)
     discriminator = it.players.discriminator
-    discriminator.dropout.p = 0.0
     found = []
 
     def remember(module: nn.Module, args: tuple[Tensor], logits: Tensor) -> None:
@@ -289,7 +289,7 @@ def test_the_discriminator_s_loss_is_cross_entropy_plus_the_penalty_of_its_outpu
             found.append((args[0], logits))
 
     discriminator.register_forward_hook(remember)
-    record = it.discriminator_round(0, draws())
+    record = it.discriminator_round((0, 0), draws())
     nats = [
         -logits.log_softmax(dim=1)[row, int((batch[row] != 5).all())].item()
         for batch, logits in found
@@ -302,7 +302,7 @@ def test_the_discriminator_s_loss_is_cross_entropy_plus_the_penalty_of_its_outpu
 
 def test_the_discriminator_learns_to_tell_different_sources_apart():
     it = trainer(favourite=5, train=TEXT % 3, valid=TEXT[::-1] % 3, sequences=64, batch=16)
-    records = [it.discriminator_round(step, draws(step)) for step in range(5)]
+    records = [it.discriminator_round((0, step), draws(step)) for step in range(5)]
     assert records[-1]["accuracy_real"] > 0.95
     assert records[-1]["accuracy_fake"] > 0.95
     assert records[-1]["discriminator_loss"] < records[0]["discriminator_loss"]
@@ -319,7 +319,7 @@ def test_unshuffled_batches_teach_nothing_but_the_last_class():
         with torch.no_grad():
             it.players.generator.output.weight.zero_()
             it.players.generator.output.bias.zero_()
-        record[shuffle] = it.discriminator_round(0, draws())
+        record[shuffle] = it.discriminator_round((0, 0), draws())
         p = it.players.discriminator.real(torch.from_numpy(TEXT.reshape(100, 3)).long())
         record[shuffle] |= {"mean": p.mean().item()}
     assert record[False]["accuracy_real"] == 0
@@ -337,7 +337,7 @@ def test_dropout_while_sampling_is_a_switch_and_roll_outs_never_have_it(switch):
         network.dropout.register_forward_hook(lambda module, *_, seen=seen: seen.append(module.training))
     it.policy_step(draws())
     sampled = len(modes["generator"])
-    it.discriminator_round(0, draws())
+    it.discriminator_round((0, 0), draws())
     assert sampled == SETTINGS.length + 1, "the samples token by token, then their gradient"
     assert len(modes["generator"]) > sampled, "the fakes"
     assert set(modes["generator"]) == {switch}
@@ -348,7 +348,7 @@ def test_the_discriminator_has_dropout_in_updates_only():
     it = trainer()
     modes = []
     it.players.discriminator.dropout.register_forward_hook(lambda module, *_: modes.append(module.training))
-    it.discriminator_round(0, draws())
+    it.discriminator_round((0, 0), draws())
     updates = SETTINGS.passes * 2 * SETTINGS.sequences // SETTINGS.batch
     assert modes == [True] * updates + [False] * 2
     modes.clear()
@@ -369,6 +369,42 @@ def test_training_may_start_without_rounds_before(tmp_path):
     history = run(tmp_path, trainer(pretrain_rounds=0)).players.history
     assert [record["epoch"] for record in history] == [1, 1, 1, 2, 2, 2]
     assert "policy_loss" in history[0]
+
+
+def test_a_control_needs_no_discriminator(tmp_path):
+    """Its epochs meet the random numbers that those of other arms meet."""
+    control = run(tmp_path / "control", trainer(pretrain_rounds=0, rounds=0, reward="constant"))
+    assert [record["epoch"] for record in control.players.history] == [1, 2]
+    whole = run(tmp_path / "whole", trainer(reward="constant"))
+    assert same(parameters(whole.players.generator), parameters(control.players.generator))
+
+
+@pytest.mark.parametrize(("adam", "kind"), [("pytorch", torch.optim.Adam), ("tensorflow", TensorFlowAdam)])
+def test_only_the_generator_s_adam_is_a_switch(adam, kind):
+    players = trainer(adam=adam).players
+    assert type(players.generator_adam) is kind
+    assert type(players.discriminator_adam) is torch.optim.Adam
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_precision_is_that_of_all_products(precision):
+    """Sampling, roll-outs and updates; but the discriminator's verdict is in full precision."""
+    it, found = trainer(precision=precision), {}
+    players = it.players
+    layers = {
+        "generator": players.generator.output,
+        "policy": players.policy.output,
+        "highway": players.discriminator.highway,
+        "verdict": players.discriminator.output,
+    }
+    for name, layer in layers.items():
+        layer.register_forward_hook(
+            lambda *seen, name=name: found.setdefault(name, set()).add(seen[-1].dtype)
+        )
+    it.policy_step(draws())
+    it.discriminator_round((0, 0), draws())
+    assert found.pop("verdict") == {torch.float32}
+    assert found == {name: {getattr(torch, precision)} for name in ("generator", "policy", "highway")}
 
 
 def test_the_generators_of_the_wanted_epochs_are_kept(tmp_path):
@@ -442,11 +478,15 @@ def replace_seed(it: Trainer, seed: int) -> Trainer:
 
 
 @pytest.mark.parametrize(
-    ("sick", "field", "where"),
-    [("generator", "policy_loss", (2, 1)), ("discriminator", "discriminator_loss", (0, 0))],
+    ("sick", "rounds", "field", "where"),
+    [
+        ("generator", 2, "validation_bpc", (1, 0)),
+        ("generator", 0, "policy_loss", (0, 1)),
+        ("discriminator", 2, "discriminator_loss", (0, 0)),
+    ],
 )
-def test_divergence_stops_with_a_sentence(sick, field, where, tmp_path):
-    it = trainer()
+def test_divergence_stops_with_a_sentence(sick, rounds, field, where, tmp_path):
+    it = trainer(pretrain_rounds=rounds)
     with torch.no_grad():
         getattr(it.players, sick).output.bias.fill_(torch.nan)
     with pytest.raises(DivergenceError) as caught:
@@ -563,7 +603,9 @@ def test_the_stage_writes_best_last_and_kept_generators(tmp_path):
     history = pd.read_csv(results / "history.csv")
     assert history["epoch"].tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
     validated = history.dropna(subset="validation_bpc").set_index("epoch")["validation_bpc"]
-    assert validated.index.tolist() == [1, 2, 3]
+    assert validated.index.tolist() == [0, 1, 2, 3]
+    network.load_state_dict(load_file(tmp_path / "start.safetensors"))
+    assert validated[0] == validate(network, valid, SETTINGS, CPU)
     assert {str(epoch): validated[epoch] for epoch in (2, 1)} == sidecar["validation_bpc"]
     rates = pd.read_csv(tmp_path / "rates.csv")
     assert rates["epoch"].tolist() == history["epoch"].tolist()

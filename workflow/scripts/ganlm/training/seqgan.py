@@ -3,8 +3,8 @@
 The defaults do what the method describes. What the published code of Tevet et al. did differently is a
 switch each, so that its behaviour can be run on purpose and told apart from the method's: discriminator
 batches of one class only (`shuffle: false`), roll-outs by the current generator (`rollout_lag: 0`), dropout
-while sampling, a summed policy loss. All randomness is keyed by phase and step, so training can stop and go
-on between any two steps.
+while sampling, a summed policy loss. All randomness is keyed by the place in training, so that it can stop
+and go on between any two steps, and so that an epoch of one arm meets the random numbers of another's.
 """
 
 from contextlib import AbstractContextManager
@@ -23,6 +23,9 @@ from ganlm.training import adversarial
 from ganlm.training.mle import validate
 from ganlm.training.optimizers import TensorFlowAdam
 from ganlm.training.rollout import rewards, sample
+
+# Epoch, of which 0 is the discriminator's pre-training, and step within it.
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -123,28 +126,30 @@ class Trainer(adversarial.Loop):
 
     def step(self, step: int) -> dict:
         """A round of the discriminator or a step of the policy; what it came to."""
-        epoch, within = self._place(step)
-        torch.manual_seed(keyed_seed(self.settings.seed, "dropout", step) % 2**63)
+        epoch, within = place = self._place(step)
+        torch.manual_seed(keyed_seed(self.settings.seed, "dropout", place) % 2**63)
         random = torch.Generator(self.device).manual_seed(
-            keyed_seed(self.settings.seed, "draws", step) % 2**63
+            keyed_seed(self.settings.seed, "draws", place) % 2**63
         )
-        record = self.policy_step(random) if epoch and within == 0 else self.discriminator_round(step, random)
+        if epoch and within == 0:
+            record = self.policy_step(random)
+        else:
+            record = self.discriminator_round(place, random)
         if self.ends_epoch(step):
             bpc = validate(self.players.generator, self._valid, self.settings, self.device)
             record["validation_bpc"] = bpc
         return {"epoch": epoch} | record
 
-    def _place(self, step: int) -> tuple[int, int]:
-        """Epoch (0 is the discriminator's pre-training) and step within it."""
+    def _place(self, step: int) -> Place:
         if step < self.settings.pretrain_rounds:
             return 0, step
         epoch, within = divmod(step - self.settings.pretrain_rounds, 1 + self.settings.rounds)
         return epoch + 1, within
 
     def ends_epoch(self, step: int) -> bool:
-        """After the last round of the discriminator."""
+        """After the last round of the discriminator; that before the first epoch tells where it starts."""
         epoch, within = self._place(step)
-        return epoch > 0 and within == self.settings.rounds
+        return within == (self.settings.rounds if epoch else self.settings.pretrain_rounds - 1)
 
     def policy_step(self, random: torch.Generator) -> dict:
         """One update of the generator by policy gradient, then the roll-out policy follows."""
@@ -185,11 +190,11 @@ class Trainer(adversarial.Loop):
         ):
             old.mul_(lag).add_(new, alpha=1 - lag)
 
-    def discriminator_round(self, step: int, random: torch.Generator) -> dict:
+    def discriminator_round(self, place: Place, random: torch.Generator) -> dict:
         """Some passes over fresh fakes and random real windows; accuracy on held-out ones."""
         players, settings = self.players, self.settings
         sequences = torch.cat(
-            [self._reals(self._train, settings.sequences, step), self._fakes(settings.sequences, random)]
+            [self._reals(self._train, settings.sequences, place), self._fakes(settings.sequences, random)]
         )
         labels = torch.zeros(len(sequences), dtype=torch.long, device=self.device)
         labels[: settings.sequences] = 1
@@ -204,7 +209,7 @@ class Trainer(adversarial.Loop):
         return {
             "tokens": settings.passes * sequences.numel(),
             "discriminator_loss": torch.stack(losses).mean().item(),
-        } | self._accuracy(step, random)
+        } | self._accuracy(place, random)
 
     def _discriminator_update(self, sequences: Tensor, labels: Tensor) -> Tensor:
         discriminator, adam = self.players.discriminator, self.players.discriminator_adam
@@ -217,23 +222,23 @@ class Trainer(adversarial.Loop):
         return loss.detach()
 
     @torch.no_grad()
-    def _accuracy(self, step: int, random: torch.Generator) -> dict:
+    def _accuracy(self, place: Place, random: torch.Generator) -> dict:
         """Share of held-out real and of fresh generated sequences that the discriminator tells apart."""
         self.players.discriminator.eval()
         count = self.settings.held_out
         with self._autocast():
-            real = self.players.discriminator.real(self._reals(self._valid, count, step))
+            real = self.players.discriminator.real(self._reals(self._valid, count, place))
             fake = self.players.discriminator.real(self._fakes(count, random))
         return {
             "accuracy_real": (real > 0.5).float().mean().item(),
             "accuracy_fake": (fake <= 0.5).float().mean().item(),
         }
 
-    def _reals(self, tokens: np.ndarray, count: int, step: int) -> Tensor:
+    def _reals(self, tokens: np.ndarray, count: int, place: Place) -> Tensor:
         """Random windows of fixed phase, none twice while there are enough of them."""
         length = self.settings.length
         there = len(tokens) // length
-        rng = keyed_rng(self.settings.seed, "reals", len(tokens), step)
+        rng = keyed_rng(self.settings.seed, "reals", len(tokens), place)
         chosen = rng.choice(there, count, replace=count > there)
         windows = tokens[chosen[:, None] * length + np.arange(length)].astype(np.int64)
         return torch.from_numpy(windows).to(self.device)
@@ -245,4 +250,10 @@ class Trainer(adversarial.Loop):
 
     def _backend_with_gradient(self) -> AbstractContextManager:
         """cuDNN has no backward pass of an LSTM in evaluation mode; PyTorch's own has."""
-        return torch.backends.cudnn.flags(enabled=self.settings.sampling_dropout)
+        cudnn = torch.backends.cudnn
+        return cudnn.flags(
+            enabled=self.settings.sampling_dropout,
+            benchmark=cudnn.benchmark,
+            deterministic=cudnn.deterministic,
+            allow_tf32=cudnn.allow_tf32,
+        )
