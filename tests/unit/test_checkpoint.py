@@ -178,34 +178,40 @@ def test_a_pickle_is_refused_and_not_executed(tmp_path):
 
 
 @pytest.mark.parametrize("key", [None, {}, KEY | {"settings": [1, None, 0.2]}, KEY | {"more": 0}])
-def test_a_checkpoint_of_another_run_is_ignored_with_a_warning(key, tmp_path, caplog):
+def test_a_checkpoint_of_another_run_is_set_aside_with_a_warning(key, tmp_path, caplog):
     saved(tmp_path)
     checkpoint = Checkpoint(tmp_path, key, 0)
     with caplog.at_level(logging.WARNING):
         assert checkpoint.load() is None
+    (aside,) = tmp_path.iterdir()
     assert caplog.messages == [
-        f"{checkpoint.path} belongs to other settings, code, data or hardware: set aside as "
-        "resume-aside.safetensors, training starts anew"
+        f"{checkpoint.path} belongs to other settings, code, data or hardware: set aside as {aside.name}, "
+        "until they are back"
     ]
 
 
-def test_a_checkpoint_of_another_run_is_kept_and_goes_on_under_its_old_name(tmp_path):
+def test_settings_that_were_changed_by_mistake_can_be_changed_back(tmp_path):
+    """However many mistakes there were, and wherever each was stopped."""
     saved(tmp_path)
-    theirs = (tmp_path / "resume.safetensors").read_bytes()
-    other = Checkpoint(tmp_path, "another", 0)
-    assert other.load() is None
-    other.save({}, {"epoch": 1})
-    aside = tmp_path / "resume-aside.safetensors"
-    assert aside.read_bytes() == theirs
-    aside.replace(other.path)
-    assert Checkpoint(tmp_path, KEY, 0).load() is not None
+    ours = Checkpoint(tmp_path, KEY, 0).load()
+    for number in (1, 2):
+        other = Checkpoint(tmp_path, f"mistake {number}", 0)
+        assert other.load() is None
+        other.save({}, {"epoch": number})
+    assert Checkpoint(tmp_path, "mistake 3", 0).load() is None, "stopped before it saved anything"
+    tensors, progress = Checkpoint(tmp_path, KEY, 0).load()
+    assert progress == ours[1]
+    assert tensors.keys() == ours[0].keys()
+    assert all(torch.equal(tensors[name], ours[0][name]) for name in tensors)
+    for number in (2, 1):
+        assert Checkpoint(tmp_path, f"mistake {number}", 0).load() == ({}, {"epoch": number})
 
 
 def test_a_file_of_weights_only_is_ignored_with_a_warning(tmp_path, caplog):
     checkpoint = Checkpoint(tmp_path, KEY, 0)
     save_file({"x": torch.zeros(2)}, checkpoint.path)
     assert checkpoint.load() is None
-    assert "training starts anew" in caplog.text
+    assert "set aside as resume-" in caplog.text
 
 
 def test_the_order_of_the_key_does_not_matter(tmp_path):

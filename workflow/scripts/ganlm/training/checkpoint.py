@@ -4,6 +4,7 @@ All randomness of a training step is keyed by its number, so a checkpoint betwee
 a step number only: what follows is bitwise what an uninterrupted run would have done on the same machine.
 """
 
+import hashlib
 import json
 import logging
 import os
@@ -30,8 +31,8 @@ class CheckpointError(ValueError):
 class Checkpoint:
     """`resume.safetensors` beside a stage's outputs: written atomically, deleted when a run is done.
 
-    One that another run wrote is not overwritten: hours of training may be behind it, and a setting that was
-    changed by mistake can be changed back.
+    One that another run wrote is set aside under a name of its own: hours of training may be behind it, and a
+    setting that was changed by mistake can be changed back.
     """
 
     def __init__(
@@ -60,31 +61,49 @@ class Checkpoint:
         self._told_to_end = True
 
     def load(self) -> tuple[dict[str, Tensor], dict] | None:
-        """Tensors and progress of the interrupted run, None if there is none or it was another run."""
+        """Tensors and progress of the interrupted run, None if there is none."""
+        self._make_way()
         if not self.path.exists():
             return None
+        with self._opened() as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            progress = (file.metadata() or {}).get("progress", "")
         try:
-            with safe_open(self.path, "pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
+            return tensors, json.loads(progress)
+        except ValueError:
             raise CheckpointError(
-                f"{self.path} is damaged ({error}): delete it to train from the start"
+                f"{self.path} does not say how far it is: delete it to train from the start"
             ) from None
-        if metadata.get("key") != self._key:
-            aside = self.path.with_stem("resume-aside")
+
+    def _make_way(self) -> None:
+        """Set the checkpoint of another run aside, and take up again what an earlier change set aside."""
+        if self.path.exists():
+            with self._opened() as file:
+                key = (file.metadata() or {}).get("key", "")
+            if key == self._key:
+                return
+            aside = self._aside(key)
             self.path.replace(aside)
             logger.warning(
-                "%s belongs to other settings, code, data or hardware: set aside as %s, training starts anew",
+                "%s belongs to other settings, code, data or hardware: set aside as %s, until they are back",
                 self.path,
                 aside.name,
             )
-            return None
+        if (mine := self._aside(self._key)).exists():
+            mine.replace(self.path)
+            logger.warning("these settings are back, and so is %s", self.path)
+
+    def _aside(self, key: str) -> Path:
+        return self.path.with_stem(f"resume-{hashlib.sha256(key.encode()).hexdigest()[:12]}")
+
+    @contextmanager
+    def _opened(self) -> Iterator[safe_open]:
         try:
-            return tensors, json.loads(metadata["progress"])
-        except (KeyError, ValueError):
+            with safe_open(self.path, "pt") as file:
+                yield file
+        except (SafetensorError, OSError) as error:
             raise CheckpointError(
-                f"{self.path} does not say how far it is: delete it to train from the start"
+                f"{self.path} is damaged ({error}): delete it to train from the start"
             ) from None
 
     @contextmanager
