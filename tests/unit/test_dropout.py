@@ -60,11 +60,9 @@ def test_the_gradient_is_the_mask():
     torch.testing.assert_close(x.grad, y.detach() / x.detach())
 
 
-def test_a_transposed_input_is_dropped_in_place():
+def test_a_transposed_input_is_dropped_as_its_copy_is():
     x = torch.randn(6, 8).T
-    y = dropped(0.5, x)
-    assert y.shape == x.shape
-    torch.testing.assert_close(y[y != 0], 2 * x[y != 0])
+    assert torch.equal(dropped(0.5, x), dropped(0.5, x.contiguous()))
 
 
 def test_the_seed_decides():

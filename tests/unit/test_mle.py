@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from ganlm.models.lstm import Architecture, LanguageModel, Lstm
+from ganlm.models.lstm import START, Architecture, LanguageModel, Lstm
 from ganlm.training.checkpoint import Checkpoint, CheckpointError
 from ganlm.training.divergence import DivergenceError
 from ganlm.training.mle import Outcome, Settings, epoch_windows, train, validate
@@ -215,12 +215,13 @@ def test_the_loss_is_the_bits_of_the_windows(tmp_path):
 
 
 def test_the_carried_loss_is_the_bits_of_the_running_text(tmp_path):
-    """One row, one epoch: the state starts from nothing, reads token by token, and predicts the next."""
+    """One row, one epoch: from the start token on, it reads token by token and predicts the next."""
     settings = replace(SETTINGS, epochs=1, batch=1, carry=True, learning_rate=1e-30)
     model = network(dropout=0)
     outcome = train(model, TRAIN, VALID, settings, CPU, Checkpoint(tmp_path, "key", 0))
     read = torch.from_numpy(TRAIN[: 5 * 8 + 1].astype(np.int64))[None]
-    logits, _ = model(read[:, :-1])
+    assert read[0, 0] != START, "or the start token could not be told from the one before"
+    logits, _ = model(torch.cat([torch.full((1, 1), START), read[:, 1:-1]], dim=1))
     expected = torch.nn.functional.cross_entropy(logits[0], read[0, 1:]).item() / math.log(2)
     assert outcome.history[0]["loss"] == pytest.approx(expected, rel=1e-5)
 
@@ -411,12 +412,14 @@ class Poisoned(LanguageModel):
             self.healthy -= 1
             if self.healthy < 0 and self.where == "loss":
                 logits = logits * math.nan
-            elif self.healthy < 0:
+            elif self.healthy < 0 and self.where == "gradient":
                 logits.register_hook(lambda gradient: gradient * math.inf)
+            elif self.healthy < 0:
+                self.output.bias.data.fill_(math.nan)
         return logits, state
 
 
-@pytest.mark.parametrize("where", ["loss", "gradient"])
+@pytest.mark.parametrize("where", ["loss", "gradient", "weights"])
 @pytest.mark.parametrize("healthy", [3 * 5, 3 * 5 + 2, 4 * 5 - 1])
 def test_divergence_ends_training_with_what_was_good(where, healthy, tmp_path, caplog):
     """Anywhere in epoch 4, its last update included: best and last weights are of the epochs before."""
@@ -432,7 +435,9 @@ def test_divergence_ends_training_with_what_was_good(where, healthy, tmp_path, c
     assert same(model.state_dict(), three.state_dict())
     (message,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert message.startswith("training diverged in epoch 4: the loss is ")
-    assert "nan" in message or "inf" in message
+    assert {"loss": "the loss is nan", "gradient": "the gradient is nan", "weights": "no longer finite"}[
+        where
+    ] in message
     assert message.endswith(f"; the best weights, of epoch {outcome.best_epoch}, are kept")
 
 

@@ -109,7 +109,7 @@ def train(
     for epoch in range(len(outcome.history) + 1, settings.epochs + 1):
         begin, before = time.monotonic(), _copy(network)
         record = _epoch(network, optimizer, train_tokens, epoch, settings, device)
-        if _has_diverged(record, network.output.out_features, outcome):
+        if _has_diverged(record, network, outcome):
             network.load_state_dict(before)
             outcome.diverged_in = epoch
             break
@@ -176,27 +176,33 @@ def _on_device(windows: np.ndarray, device: torch.device) -> Iterator[Tensor]:
 def _loss(
     network: LanguageModel, windows: Tensor, state: tuple | None, settings: Settings
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Mean negative log-likelihood in nats; the cross-entropy itself is always in float32."""
-    inputs, targets = (windows[:, :-1], windows[:, 1:]) if settings.carry else (shifted(windows), windows)
+    """Mean negative log-likelihood in nats; the cross-entropy itself is always in float32.
+
+    Whatever starts from nothing starts with the start token, as it will when it is evaluated.
+    """
+    targets = windows[:, -settings.window :]
+    inputs = shifted(targets) if state is None else windows[:, :-1]
     with torch.autocast(windows.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bfloat16"):
         logits, state = network(inputs, state)
     loss = nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
     return loss, tuple(part.detach() for part in state)
 
 
-def _has_diverged(record: dict, vocabulary: int, outcome: Outcome) -> bool:
+def _has_diverged(record: dict, network: LanguageModel, outcome: Outcome) -> bool:
     """Whether more training would mend nothing; an error if nothing was validated that could be used.
 
-    An infinite gradient is as bad as an infinite loss: clipping turns it into NaN. A network that once was
-    better than guessing, log2 |V| bits, and now needs twice as much, has left the region where it can learn.
+    An infinite gradient is as bad as an infinite loss: clipping turns it into NaN. What the last update did
+    shows in the weights alone. A network that once was better than guessing, log2 |V| bits, and now needs
+    twice as much, has left the region where it can learn.
     """
-    loss, norm, guessing = record["loss"], record["gradient_norm"], math.log2(vocabulary)
+    loss, norm, guessing = record["loss"], record["gradient_norm"], math.log2(network.output.out_features)
     worse = loss > 2 * guessing and any(earlier["loss"] < guessing for earlier in outcome.history)
-    if not worse and math.isfinite(loss) and math.isfinite(norm):
+    sound = all(weights.isfinite().all() for weights in network.parameters())
+    if not worse and sound and math.isfinite(loss) and math.isfinite(norm):
         return False
     what = (
         f"training diverged in epoch {record['epoch']}: the loss is {loss:.3g} bits, guessing costs "
-        f"{guessing:.3g}, and the gradient is {norm:.3g}"
+        f"{guessing:.3g}, the gradient is {norm:.3g}, the weights are {'' if sound else 'no longer '}finite"
     )
     if not outcome.best:
         raise DivergenceError(f"{what}; nothing was validated before: lower the learning rate")
