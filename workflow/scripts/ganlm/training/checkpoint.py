@@ -1,7 +1,8 @@
 """Training that a crash cannot harm: one file holds all that the rest of the run depends on.
 
 All randomness of a training step is keyed by its number, so a checkpoint between two steps needs tensors and
-a step number only: what follows is bitwise what an uninterrupted run would have done on the same machine.
+a step number only: what follows is bitwise what an uninterrupted run would have done, as far as the device
+repeats itself, which a CPU does.
 """
 
 import hashlib
