@@ -167,7 +167,7 @@ def naive_rewards(
     return torch.stack([*columns, discriminator.real(samples)], dim=1)
 
 
-def rollout_lines(repeats: int) -> Iterator[Line]:
+def rollout_lines(limit: dict[str, float], repeats: int) -> Iterator[Line]:
     """All prefixes and repeats in one batch against one generation each.
 
     Two loops are naive: that of the published code generates 64 sequences at a time for one prefix length
@@ -205,11 +205,22 @@ def rollout_lines(repeats: int) -> Iterator[Line]:
         10,
     )
     yield Line("... steps of the language model saved, the same for any machine", f"{steps_saved():.1f}")
+    share = rollout_flop() / batched / limit[PRECISION]
+    yield Line(f"roll-outs, share of the {PRECISION} limit", f"{share:.2f}")
+    yield Line("... over the published loop at that limit, time", f"{REPEATS * naive / batched / share:.1f}")
 
 
 def steps_saved() -> float:
     """Rows that the naive loop advances over those that are advanced here; both score as many sequences."""
     return (LENGTH - 1) * LENGTH / sum(range(1, LENGTH - 1))
+
+
+def rollout_flop() -> float:
+    """Of all roll-outs of a batch: steps of the language model, and forward passes of the discriminator."""
+    steps = REPEATS * BATCH * sum(range(1, LENGTH - 1))
+    scored = BATCH * (REPEATS * (LENGTH - 1) + 1)
+    step = 4 * HIDDEN * (EMBEDDING + HIDDEN) + HIDDEN * VOCABULARY
+    return 2 * (steps * step + scored * (2 * FEATURES**2 + added_rows()))
 
 
 def adversarial_lines(limit: dict[str, float], repeats: int) -> Iterator[Line]:
@@ -280,10 +291,14 @@ def highway_products() -> None:
 
 def discriminator_flop() -> float:
     """Of one update: three products of the highway layer; every match adds its rows, there and back."""
-    added = sum(
+    return 2 * BATCH * (3 * FEATURES * 2 * FEATURES + added_rows())
+
+
+def added_rows() -> int:
+    """Numbers that all matches of a sequence add up."""
+    return sum(
         filters * width * (LENGTH - width + 1) for filters, widths in WIDTHS.items() for width in widths
     )
-    return 2 * BATCH * (3 * FEATURES * 2 * FEATURES + added)
 
 
 def at_least(quantity: str, ratio: float, limit: float) -> Line:
@@ -302,7 +317,7 @@ def lines(repeats: int) -> Iterator[Line]:
     yield from limit_lines(limit)
     yield from pretraining_lines(limit, repeats)
     yield from precision_lines()
-    yield from rollout_lines(repeats)
+    yield from rollout_lines(limit, repeats)
     yield from adversarial_lines(limit, repeats)
     yield from denormal_lines()
 
