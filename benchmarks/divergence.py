@@ -29,13 +29,14 @@ from torch import Tensor, nn
 from workbench import Line, print_table
 
 from ganlm.corpus import load_tokens
-from ganlm.device import choose_device, settled, use_threads
+from ganlm.device import settled, use_threads
 from ganlm.models.lstm import Architecture, LanguageModel
 from ganlm.randomness import keyed_seed
 from ganlm.training import mle
 from ganlm.training.checkpoint import restore
 
 VOCABULARY = 27
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,12 @@ class Training:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             parameters = json.loads(file.metadata()["key"])[1]
-        settings = replace(mle.Settings(**settled(parameters["training"], choose_device())), **way.changes)
-        network = LanguageModel(VOCABULARY, Architecture.parse(parameters)).to(choose_device())
+        settings = replace(mle.Settings(**settled(parameters["training"], CPU)), **way.changes)
+        if settings.carry:
+            raise SystemExit(
+                f"{path} is of a model that carries its state; this benchmark starts every window anew"
+            )
+        network = LanguageModel(VOCABULARY, Architecture.parse(parameters))
         adam = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, fused=True)
         restore(tensors, network=network, optimizer=adam)
         adam.param_groups[0]["betas"] = (0.9, way.beta2)
@@ -107,13 +112,14 @@ class Training:
 
     def epoch(self, tokens: np.ndarray, number: int) -> dict:
         """A whole one."""
-        return mle._epoch(self.network, self.adam, tokens, number, self.settings, choose_device())
+        return mle._epoch(self.network, self.adam, tokens, number, self.settings, CPU)
 
     def windows(self, tokens: np.ndarray, epoch: int) -> Iterator[Tensor]:
         """Of an epoch, with its dropout."""
         torch.manual_seed(keyed_seed(self.settings.seed, "dropout", epoch) % 2**63)
+        self.adam.param_groups[0]["lr"] = self.settings.rate(epoch)
         self.network.train()
-        yield from mle._on_device(mle.epoch_windows(tokens, epoch, self.settings), choose_device())
+        yield from mle._on_device(mle.epoch_windows(tokens, epoch, self.settings), CPU)
 
     def gradient(self, windows: Tensor) -> tuple[float, float]:
         """Its norm before it is clipped, and the loss in bits."""
@@ -175,7 +181,7 @@ def trajectory(path: Path, name: str, parts: dict[str, np.ndarray], epochs: rang
             break
         largest = np.fmax(largest, record["largest_gradient_norm"])
     else:
-        bits = mle.validate(training.network, parts["valid"], training.settings, choose_device())
+        bits = mle.validate(training.network, parts["valid"], training.settings, CPU)
         end = f"did not diverge up to epoch {epoch}, {bits:.3f} bits on validation"
     return Line(f"from epoch {epochs.start}: {name}", f"{end}; largest gradient before {largest:.2g}")
 
