@@ -147,7 +147,7 @@ class Trainer(adversarial.Loop):
         return epoch + 1, within
 
     def ends_epoch(self, step: int) -> bool:
-        """After the last round of the discriminator; that before the first epoch, if any, tells where it starts."""
+        """After the last round; that of pre-training, if there is one, tells where the first epoch starts."""
         epoch, within = self._place(step)
         return within == (self.settings.rounds if epoch else self.settings.pretrain_rounds - 1)
 
