@@ -55,7 +55,6 @@ WAYS = {
     "beta2 0.99": Way(beta2=0.99),
     "float32": Way({"precision": "float32"}),
 }
-
 TRAJECTORIES = {
     "as it was": AS_IT_WAS,
     "clip 0.25": WAYS["clip 0.25"],
